@@ -2,7 +2,10 @@
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
@@ -15,14 +18,17 @@ from loadgen.trace import key_hash
 REQUEST_TIMEOUT_S: Final = 10.0
 MAX_SILENCE_S: Final = 60.0
 """The recording fails if nothing arrives for this long although records are left."""
+COUNT_EVERY_S: Final = 2.0
+"""Interval at which a recording of new events looks for new partitions."""
+EARLIEST_MS: Final = 946_684_800_000
+"""Start of the year 2000, ms since the epoch. An earlier time of a record is an error, such as seconds for ms."""
+MAX_AHEAD_MS: Final = 86_400_000
+"""Most that a producer's clock is ahead. A later time of a record is an error, such as µs for ms."""
 BATCH: Final = 10_000  # records
-LEAST_MS: Final = 10**12
-"""Time of 2001-09-09. A record with an earlier time was stamped in seconds, or by a clock that was never set."""
-MAX_FUTURE_S: Final = 86_400.0
 CLIENT: Final[dict[str, Any]] = {
     "enable.auto.commit": False,
     "enable.partition.eof": True,
-    "auto.offset.reset": "earliest",  # if retention removed the next record
+    "auto.offset.reset": "error",  # if retention removed the next record
     "queued.max.messages.kbytes": 32_768,
     "log_level": 0,
 }
@@ -30,6 +36,19 @@ CLIENT: Final[dict[str, Any]] = {
 
 class RecordingError(Exception):
     """The topic cannot be recorded. The message has the problem, its place and a remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Records of the topic that a recording lacks, for one reason."""
+
+    reason: str
+    """open-transaction, time, removed or unread."""
+    partitions: list[int]
+    records: int
+    """Upper bound of their number, because some offsets belong to no record."""
+    message: str
+    """One sentence: what is left out, where, and what to do."""
 
 
 class Recording:
@@ -44,75 +63,63 @@ class Recording:
         self._errors: list[KafkaError] = []
         self._secret = secrets.token_bytes(16)  # never stored, so that no one can find keys by trying
         own = {"group.id": group or "tailpack-record", "error_cb": self._errors.append}
-        self._client = connection.librdkafka() | own
         try:
-            self._consumer = Consumer(CLIENT | self._client)
+            self._consumer = Consumer(CLIENT | connection.librdkafka() | own)
+            self._all = Consumer(CLIENT | connection.librdkafka() | own | {"isolation.level": "read_uncommitted"})
         except KafkaException as error:
             raise RecordingError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
+        self._unstable: Mapping[int, int] = {}
+        """Partition → offsets from the start of its first open transaction on."""
+        self._removed, self._untimed = Counter[int](), Counter[int]()
+        """Partition → records that retention removed before they were read, and records with an impossible time."""
+        self._first_untimed = ""
         try:
             self.partitions = self._count()
-            ranges = {number: self._query(self._retained_range, number) for number in range(self.partitions)}
+            ranges = self._ranges()
             self._ends = {number: end for number, (_, end) in ranges.items()}
-            self._open = self._behind_open_transactions(self._ends)
             self._begins = self._committed(group) if group else dict.fromkeys(self._ends, OFFSET_BEGINNING)
         except RecordingError:
-            self._consumer.close()
+            self._close()
             raise
+        self._reached = {n: begin if self._begins[n] < 0 else self._begins[n] for n, (begin, _) in ranges.items()}
+        """Partition → offset before which everything was read."""
         self.expected_records = sum(max(0, end - max(begin, self._begins[n])) for n, (begin, end) in ranges.items())
         """Records up to the ends, an upper bound: a compacted topic has fewer."""
-        self._untimed = 0
-        self._first_untimed = ""
-        self.missing: list[str] = []
-        """After `run`: the records of the topic that are not in the file, and why; empty: the file has all of them."""
 
     def run(self, into: EventWriter, *, seconds: float | None, on_progress: Callable[[int], None]) -> None:
         """Write all records to `into`. seconds: also record new arrivals so long. on_progress: gets the row count.
 
-        Raises RecordingError for a record without a timestamp or a lost broker; KeyboardInterrupt. Records read before
-        that are in `into`. The connection is always closed.
+        Raises RecordingError for a lost broker; KeyboardInterrupt. Records read before that are in `into`. The
+        connection is always closed.
         """
         try:
             self._read(into, seconds, on_progress)
-            self._note_missing(grows=bool(seconds))
-        except KeyboardInterrupt:
-            self._note_missing(grows=True)
-            raise
+            with suppress(RecordingError):  # without an answer the last known state counts
+                if seconds:
+                    self._ranges()
+                self._add_partitions()
         finally:
-            self._consumer.close()
+            self._close()
 
-    def _note_missing(self, *, grows: bool) -> None:
-        """Fill `missing`. Without an answer of the broker the last known state counts."""
-        if self._untimed:
-            when = f"before 2001 or more than a day ahead, first {self._first_untimed}"
-            self.missing.append(f"left out {self._untimed:,} records with an impossible time ({when})")
-        try:
-            partitions = self._count()
-            ends = {number: self._retained_range(number)[1] for number in self._ends} if grows else {}
-            blocked = self._behind_open_transactions(ends) if grows else self._open
-        except (RecordingError, KafkaException):
-            partitions, blocked = self.partitions, self._open
-        if partitions > self.partitions:
-            new = f"{self.partitions} to {partitions - 1}"
-            self.missing.append(f"the topic has grown: partitions {new} are not in the file; record it again")
-        if blocked:
-            names, records = ", ".join(map(str, blocked)), sum(blocked.values())
-            text = f"up to {records:,} records behind an open transaction are not in the file (partitions {names})"
-            self.missing.append(f"{text}; record again when it has ended")
-
-    def _behind_open_transactions(self, stable: Mapping[int, int]) -> dict[int, int]:
-        """Return partition → offsets from the last stable one up to the end, where a transaction is open."""
-        every = Consumer(CLIENT | self._client | {"isolation.level": "read_uncommitted"})
-        try:
-            ends = {
-                number: self._query(every.get_watermark_offsets, At(self._topic, number), REQUEST_TIMEOUT_S)[1]
-                for number in stable
-            }
-        finally:
-            every.close()
-        return {number: end - stable[number] for number, end in ends.items() if end > stable[number]}
+    def missing(self) -> list[Missing]:
+        """Return what the recording lacks, by reason."""
+        remedies = {
+            "open-transaction": (self._unstable, "follow the start of an open transaction; end it and record again"),
+            "time": (self._untimed, f"have an impossible time, first {self._first_untimed}; correct the producer"),
+            "removed": (self._removed, "were deleted by retention before they were read"),
+            "unread": ({n: self._ends[n] - at for n, at in self._reached.items()}, "were not read; record for longer"),
+        }
+        found = []
+        for reason, (records, why) in remedies.items():
+            numbers = sorted(number for number, count in records.items() if count > 0)
+            if numbers:
+                count, places = sum(records[number] for number in numbers), ", ".join(map(str, numbers))
+                message = f"not in the file (at most {count:,} records, partitions {places}): they {why}"
+                found.append(Missing(reason, numbers, count, message))
+        return found
 
     def _read(self, into: EventWriter, seconds: float | None, on_progress: Callable[[int], None]) -> None:
-        began = progress_at = time.monotonic()
+        began = progress_at = counted_at = time.monotonic()
         unfinished = set(self._ends)
         self._consumer.assign([At(self._topic, number, begin) for number, begin in self._begins.items()])
         while unfinished:
@@ -121,10 +128,14 @@ class Recording:
                 partition, error = message.partition(), message.error()
                 if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                     continue  # librdkafka looks for a group although none is needed
+                if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+                    self._skip_removed(partition)
+                    continue
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise RecordingError(f"topic {self._topic} at {self._address}: {error.str()}")
-                if error is None and (seconds or message.offset() < self._ends[partition]):
-                    rows += self._rows(message)
+                self._reached[partition] = message.offset() + (error is None)
+                if error is None and (seconds or message.offset() < self._ends[partition]) and self._has_time(message):
+                    rows.append(self._row(message))
                 at_end = error is not None or message.offset() >= self._ends[partition] - 1
                 if at_end and not seconds and partition in unfinished:
                     unfinished.remove(partition)
@@ -136,25 +147,42 @@ class Recording:
                 on_progress(into.rows)
             if seconds and now >= began + seconds:
                 return
+            if seconds and now >= counted_at + COUNT_EVERY_S:
+                counted_at = now
+                self._add_partitions()
             if not seconds and now >= progress_at + MAX_SILENCE_S:
                 raise RecordingError(f"Kafka at {self._address}: no record for {MAX_SILENCE_S:.0f} s{self._why()}")
 
-    def _rows(self, message: Message) -> list[Row]:
-        """Return the row of a record; none, counted, if its time is impossible."""
+    def _add_partitions(self) -> None:
+        """Record partitions that the topic has gained, from their beginning."""
+        before, self.partitions = self.partitions, self._count()
+        if added := range(before, self.partitions):
+            self._ends |= {number: end for number, (_, end) in self._ranges().items() if number in added}
+            self._reached |= dict.fromkeys(added, 0)
+            self._consumer.incremental_assign([At(self._topic, number, OFFSET_BEGINNING) for number in added])
+
+    def _skip_removed(self, partition: int) -> None:
+        """Go on at the first retained record."""
+        begin, _ = self._query(self._retained_range, self._consumer, partition)
+        self._removed[partition] += begin - self._reached[partition]
+        self._consumer.incremental_unassign([At(self._topic, partition)])
+        self._consumer.incremental_assign([At(self._topic, partition, begin)])
+
+    def _has_time(self, message: Message) -> bool:
+        """Return whether the time of a record is possible. If not, count the record."""
         kind, at_ms = message.timestamp()
-        if kind == TIMESTAMP_NOT_AVAILABLE or at_ms < 0:
-            raise RecordingError(
-                f"topic {self._topic}, partition {message.partition()}, offset {message.offset()}: the record has no "
-                "timestamp; set message.timestamp.type=LogAppendTime and record later arrivals (--group, --seconds)"
-            )
-        if not LEAST_MS <= at_ms <= (time.time() + MAX_FUTURE_S) * 1000:
-            self._untimed += 1
-            self._first_untimed = self._first_untimed or f"partition {message.partition()} offset {message.offset()}"
-            return []
+        if kind != TIMESTAMP_NOT_AVAILABLE and EARLIEST_MS <= at_ms <= time.time() * 1000 + MAX_AHEAD_MS:
+            return True
+        self._untimed[message.partition()] += 1
+        place = f"topic {self._topic}, partition {message.partition()}, offset {message.offset()}"
+        self._first_untimed = self._first_untimed or f"{place}: {at_ms} ms since 1970"
+        return False
+
+    def _row(self, message: Message) -> Row:
         key = message.key()
         size = len(message) + (0 if key is None else len(key))
         hashed = NO_KEY if key is None else key_hash(bytes(key, "utf-8") if isinstance(key, str) else key, self._secret)
-        return [(at_ms, hashed, message.partition(), size)]
+        return message.timestamp()[1], hashed, message.partition(), size
 
     def _count(self) -> int:
         metadata = self._query(self._consumer.list_topics, self._topic, REQUEST_TIMEOUT_S).topics[self._topic]
@@ -163,9 +191,23 @@ class Recording:
             raise RecordingError(f"{problem}; name one that exists")
         return len(metadata.partitions)
 
-    def _retained_range(self, partition: int) -> tuple[int, int]:
-        begin, end = self._consumer.get_watermark_offsets(At(self._topic, partition), timeout=REQUEST_TIMEOUT_S)
+    def _ranges(self) -> dict[int, tuple[int, int]]:
+        """Return partition → the first retained offset and the last stable offset; note what follows the latter."""
+        numbers = range(self.partitions)
+        self._query(self._all.list_topics, self._topic, REQUEST_TIMEOUT_S)  # it knows new partitions then
+        ends = {number: self._query(self._retained_range, self._all, number)[1] for number in numbers}
+        ranges = {number: self._query(self._retained_range, self._consumer, number) for number in numbers}
+        self._unstable = {number: ends[number] - ranges[number][1] for number in numbers}
+        return ranges
+
+    def _retained_range(self, consumer: Consumer, partition: int) -> tuple[int, int]:
+        """Return the first retained offset and the end offset for the isolation level of `consumer`."""
+        begin, end = consumer.get_watermark_offsets(At(self._topic, partition), timeout=REQUEST_TIMEOUT_S)
         return begin, end
+
+    def _close(self) -> None:
+        for consumer in (self._consumer, self._all):
+            consumer.close()
 
     def _committed(self, group: str) -> dict[int, int]:
         places = [At(self._topic, number) for number in self._ends]

@@ -45,7 +45,7 @@ def _unknown_runtime(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparatorSettings(ReplicaSettings):
-    """As for `services.payment`, and TAILPACK_RUNTIME."""
+    """Environment: the variables of `services.payment`, and TAILPACK_RUNTIME."""
 
     runtime: RebalanceProtocol
     """The rebalance protocol of the group."""

@@ -55,9 +55,9 @@ class Run:
     web_port: int | None = None
     load_workers: int = 1
     name: str = ""
-    """Name of its folder, and namespace of its topics; "": a new name."""
+    """Name of the run's folder, and namespace of its topics; "": a new name."""
     fit_load: bool = False
-    """Measure the machine first, and scale the load down to a rate that it can serve."""
+    """Whether to measure the machine first, and to scale the load down to a rate that it can serve."""
     watch: Callable[[LiveState, RunStatus], None] = lambda _, __: None
     """Called about four times a second with the state that the live view shows."""
 

@@ -165,7 +165,7 @@ class Watcher:
         self._journal = JournalDecoder()
 
     def poll(self, timeout_s: float) -> LiveState:
-        """Record what arrives within `timeout_s`. It does not raise if the broker is unreachable."""
+        """Record the records that arrive within `timeout_s`. It does not raise if the broker is unreachable."""
         for record in self._consumer.consume(2000, timeout_s):
             if not record.error():
                 self._record(self._names[record.topic()], record.value())

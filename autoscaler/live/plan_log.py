@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from autoscaler.live.kafka import client_config, reader_config
+from autoscaler.live.kafka import client_config, reader_config, skip_unreadable
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from contracts.topics import Topic, qualified
@@ -181,6 +181,7 @@ class PlanReader:
         self.place = TopicPartition(qualified(connection.namespace, Topic.PLANS), 0, 0)
         self.consumer = Consumer(reader_config(connection, isolation_level="read_committed", fetch_wait_max_ms=wait_ms))
         self.consumer.assign([self.place])
+        self._skipped_to = 0
         self.newest: PlanRecord | None = None
         """The plan with the highest epoch; unreadable records are skipped."""
         self.complete = False
@@ -193,6 +194,7 @@ class PlanReader:
             return self.complete
         if message.error() is not None:  # librdkafka retries other errors by itself
             self.complete = self.complete or message.error().code() == KafkaError._PARTITION_EOF
+            self._skipped_to = skip_unreadable(self.consumer, message, self._skipped_to)
         elif (plan := _plan(message.value())) is not None and (self.newest is None or plan.epoch > self.newest.epoch):
             self.newest = plan
         return self.complete

@@ -7,7 +7,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from autoscaler.live.kafka import reader_config
+from autoscaler.live.kafka import reader_config, skip_unreadable
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
@@ -43,6 +43,7 @@ class ProgressReader:
         self._polled_s = clock()
         self._missed_s = 0.0
         self._rebalances: list[Rebalance] = []
+        self._skipped_to = 0
         self._late_events = LateEventCounter(clock)
         self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
         low, high = self._watermarks(place, deadline_s)
@@ -122,6 +123,7 @@ class ProgressReader:
             if message.error() is not None:
                 if message.error().code() == KafkaError._PARTITION_EOF:
                     self._unread_below = 0
+                self._skipped_to = skip_unreadable(self._consumer, message, self._skipped_to)
                 continue  # librdkafka retries other errors by itself; reports become stale meanwhile
             if message.offset() + 1 >= self._unread_below:
                 self._unread_below = 0  # while replicas report, the end itself may never be reached

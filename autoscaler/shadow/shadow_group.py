@@ -26,7 +26,7 @@ class Account:
     late_s: float = 0.0
 
     def book(self, passed_s: float, target_s: float) -> None:
-        """Add a time span at the current replica count and lag."""
+        """Add the cost of a time span at the current replica count and lag."""
         self.replica_s += self.replicas * passed_s
         self.late_s += passed_s if self.lag_s > target_s else 0.0
 

@@ -21,7 +21,7 @@ from autoscaler.simulator.settings import Change, Failure, SimulationSettings
 from contracts.journal import PlanWritten, ReplicaChange
 
 REPAIR: Final = "repair"
-"""Action of a plan that no policy decided."""
+"""Action of a plan for which no policy decided."""
 
 
 class SimulatedGroup:
@@ -38,7 +38,7 @@ class SimulatedGroup:
         partitions: int,
         keep: bool = True,
     ) -> None:
-        """keep: whether plans are recorded."""
+        """Create the group. keep: whether plans are recorded."""
         self._keep = keep
         self._engine = engine
         self._agenda = agenda

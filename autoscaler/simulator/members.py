@@ -16,7 +16,7 @@ class Member:
     number: int
     ready: bool = False
     planned: bool = True
-    """Whether the newest plan contains it; else it is being removed."""
+    """Whether the newest plan contains the replica; else the replica is being removed."""
 
 
 class Members:
@@ -36,7 +36,7 @@ class Members:
         return self._present.get(member.name) is member
 
     def get(self, name: str) -> Member | None:
-        """Return the replica of that name, also while it is being removed; else None."""
+        """Return the replica called `name`, also while it is being removed; else None."""
         return self._present.get(name)
 
     @property

@@ -24,7 +24,7 @@ class Events:
     started_us: Times
     done_us: Times
     replica: NDArray[np.int32]
-    """Number of the replica that finished it first."""
+    """Number of the replica that finished the event first."""
 
     def __len__(self) -> int:
         return len(self.intended_us)

@@ -31,7 +31,7 @@ class Owners:
         """Dead replica → time of its eviction, µs."""
 
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
-        """Start a run with these owners in place."""
+        """Start a run in which `owners` are in place."""
         self._holder = list(owners)
         """By partition: the replica that it is attached to, or NO_OWNER."""
         self._free_us = [0] * len(owners)
@@ -242,7 +242,7 @@ class EagerRebalance(ClassicRebalance):
 class CooperativeRebalance(ClassicRebalance):
     """Rebalances twice. Members serve during the first one; after it, the partitions that move stop.
 
-    They start when the second has ended. Partitions without an owner start when the first has ended.
+    They start when the second rebalance has ended; partitions without an owner, when the first one has ended.
     """
 
     def _start_first(self) -> None:

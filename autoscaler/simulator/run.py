@@ -143,9 +143,9 @@ class Run:
     partitions: int
     duration_s: float
     events: Events
-    """Empty if only latencies are kept."""
+    """All events of the run; empty if only latencies are kept."""
     latency_us: NDArray[np.int64]
-    """From the intended time to the first completion."""
+    """Latency of each event, from the intended time to the first completion."""
     replica_names: tuple[str, ...]
     changes: tuple[Change, ...]
     requested: tuple[tuple[int, int], ...]

@@ -114,7 +114,7 @@ class SimulationSettings(ObservationSettings):
     planned_rebalance_time_s: float | None = setting(None, "s", least=0)
     """t_r that policies get; None: that of the model (pause_s of incremental, else rebalance_time_s)."""
     failures: tuple[Failure, ...] = ()
-    """Each kills the ready replica that has most partitions at that time."""
+    """Deaths. Each kills the ready replica that has most partitions at that time."""
     session_s: float = setting(6.0, "s", least=0)
     """Time until an unannounced death is noticed."""
     eviction_s: float = setting(0.1, "s", least=0)

@@ -2,6 +2,7 @@
 
 import shlex
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -188,18 +189,18 @@ def record(
             if not into.rows:
                 raise
             interrupted = True
+        missing = recording.missing()
         if not into.rows:
-            raise TailpackError(
-                "; ".join([f"topic {topic} at {bootstrap_servers}: no record to save", *recording.missing])
-            )
+            reasons = [part.message for part in missing]
+            raise TailpackError("; ".join([f"topic {topic} at {bootstrap_servers}: no record to save", *reasons]))
         out.parent.mkdir(parents=True, exist_ok=True)
         duration_s = into.write(out, recording.partitions)
     summary = f"{into.rows:,} events of {recording.partitions} partitions in {duration_s:,.1f} s: {out}"
-    for line in (summary, *recording.missing):
+    for line in (summary, *(part.message for part in missing)):
         Console(stderr=True).print(line, highlight=False, soft_wrap=True, markup=False)
     if as_json:
         result = {"trace": str(out), "events": into.rows, "partitions": recording.partitions, "duration_s": duration_s}
-        print_json(result | {"interrupted": interrupted, "missing": recording.missing})
+        print_json(result | {"interrupted": interrupted, "missing": [asdict(part) for part in missing]})
     next_step(f"tailpack simulate w1 --trace {shlex.quote(str(out))}", as_json=as_json)
     raise typer.Exit(INTERRUPTED if interrupted else 0)
 

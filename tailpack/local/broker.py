@@ -48,7 +48,7 @@ class Node:
 
     @property
     def log(self) -> Path:
-        """The file with its output."""
+        """The file with the node's output."""
         return self.folder / "kafka.log"
 
     @property
@@ -59,14 +59,14 @@ class Node:
 
     @property
     def state(self) -> NodeState | None:
-        """Its ports and process as of its last start; None before its first start."""
+        """The node's ports and process as of its last start; None before its first start."""
         try:
             return msgspec.json.decode((self.folder / STATE_FILE).read_bytes(), type=NodeState)
         except FileNotFoundError:
             return None
 
     def process(self) -> psutil.Process | None:
-        """Return its process; None if it does not run."""
+        """Return the node's process; None if it does not run."""
         state = self.state
         if state is None or not (state.pid and state.identity) or process_identity(state.pid) != state.identity:
             return None
@@ -104,7 +104,7 @@ class Node:
             self._save(state, pid=process.pid, identity=process_identity(process.pid))
 
     def wait_until_ready(self, deadline_s: float) -> None:
-        """Wait until it serves clients. deadline_s: time.monotonic(). Raises TailpackError."""
+        """Wait until the node serves clients. deadline_s: by time.monotonic(). Raises TailpackError."""
         state = self.state
 
         def answers() -> bool:

@@ -67,9 +67,9 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True, rename={"advertised_p
     """Ports and process of a node. All ports are on loopback."""
 
     port: int
-    """Port on which it listens for clients."""
+    """Port on which the node listens for clients."""
     advertised_port: int = 0
-    """Port that it advertises, for example that of a proxy; 0: `port`."""
+    """Port that the node advertises, for example that of a proxy; 0: `port`."""
     node: int = 1
     quorum: dict[int, int] = {}
     """Node → port of its controller, for every node of the cluster."""

@@ -21,7 +21,7 @@ class Usage(msgspec.Struct, kw_only=True):
 
     @property
     def cores(self) -> float:
-        """Mean number of busy cores while it was observed."""
+        """Mean number of busy cores while the process was observed."""
         return self.cpu_s / self.watched_s if self.watched_s else 0.0
 
 

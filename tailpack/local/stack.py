@@ -37,7 +37,7 @@ class Supervised(Child):
     _restart_at: float | None = None
 
     def supervise(self, now: float) -> str | None:
-        """Restart it after it has ended, with growing delays. Return a sentence if something happened, else None.
+        """Restart the process after its end, with growing delays. Return a sentence if something happened, else None.
 
         now: monotonic seconds.
         """
@@ -63,7 +63,7 @@ class Stack:
     connection: Connection
     folder: Path
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """Environment of every process, to which its settings are added."""
+    """Environment of every process, to which that process's settings are added."""
     children: list[Supervised] = field(default_factory=list)
     """Processes in the order in which they were started."""
     ports: dict[str, int] = field(default_factory=dict)

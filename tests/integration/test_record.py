@@ -13,6 +13,7 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 from kafka_helpers import DEADLINE_S, admin
 from pyarrow import parquet
 
+from loadgen import recording
 from tailpack.cli import run
 from tailpack.errors import TailpackError
 
@@ -46,7 +47,7 @@ def test_a_foreign_topic_is_recorded_simulated_and_sorted(kafka: str, namespace:
     trace = tmp_path / "mine.parquet"
     reach = ("--bootstrap-servers", kafka, "--topic", namespace)
     printed = json.loads(command_line.run("record", *reach, "--out", trace, "--json").stdout)
-    assert (printed["events"], printed["partitions"]) == (3000, PARTITIONS)
+    assert (printed["events"], printed["partitions"], printed["missing"]) == (3000, PARTITIONS, [])
     found = parquet.read_table(trace)
     begin_s = rows[0][0] // 1000
     assert [round(at_s * 1000) for at_s in found["at_s"].to_pylist()] == [row[0] - begin_s * 1000 for row in rows]
@@ -61,58 +62,38 @@ def test_a_foreign_topic_is_recorded_simulated_and_sorted(kafka: str, namespace:
     assert Counter(played) == Counter(row[1] for row in rows)
 
 
-def test_offset_gaps_aborted_transactions_and_committed_records_are_left_out(
+def test_only_records_that_can_be_replayed_are_recorded_and_all_others_are_named(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
     rows = foreign(kafka, namespace, 500)
     asked = admin(kafka)
     asked.delete_records([TopicPartition(namespace, 1, 40)])[TopicPartition(namespace, 1)].result(DEADLINE_S)
-    transactional = Producer({"bootstrap.servers": kafka, "transactional.id": namespace})
+    transactional = Producer({"bootstrap.servers": kafka, "transactional.id": namespace, "linger.ms": 0})
     transactional.init_transactions(DEADLINE_S)
+    plain = Producer({"bootstrap.servers": kafka})
+    for at_ms in (BEGAN_MS // 1000, -1):  # seconds, none
+        plain.produce(namespace, None, partition=2, timestamp=at_ms)
+    plain.flush(DEADLINE_S)
     for end in (transactional.commit_transaction, transactional.abort_transaction):
         transactional.begin_transaction()
         for _ in range(5):
             transactional.produce(namespace, None, partition=3)  # a tombstone without a key
         end(DEADLINE_S)  # leaves a marker where the partition ends
     reader = Consumer({"bootstrap.servers": kafka, "group.id": namespace})
-    reader.commit(offsets=[TopicPartition(namespace, 0, 100)], asynchronous=False)
-    reach = ["--bootstrap-servers", kafka, "--topic", namespace, "--group", namespace]
-    command_line.run("record", *reach, "--out", tmp_path / "rest.parquet")
+    reader.commit(offsets=[TopicPartition(namespace, n, at) for n, at in ((0, 100), (1, 10))], asynchronous=False)
+    transactional.begin_transaction()
+    transactional.produce(namespace, None, partition=3)
+    transactional.flush(DEADLINE_S)
+    plain.produce(namespace, None, partition=3)
+    plain.flush(DEADLINE_S)
+    reach = ["--bootstrap-servers", kafka, "--topic", namespace, "--group", namespace, "--json"]
+    printed = json.loads(command_line.run("record", *reach, "--out", tmp_path / "rest.parquet").stdout)
+    missing = {part["reason"]: (part["partitions"], part["records"]) for part in printed["missing"]}
+    assert missing == {"open-transaction": ([3], 2), "time": ([2], 2), "removed": ([1], 30)}
     found = Counter(parquet.read_table(tmp_path / "rest.parquet")["partition"].to_pylist())
     assert found == Counter(row[1] for row in rows) - Counter({0: 100, 1: 40}) + Counter({3: 5})
     assert reader.committed([TopicPartition(namespace, 0)], DEADLINE_S)[0].offset == 100, "it is only read"
     reader.close()
-
-
-def test_records_that_are_not_in_the_file_are_named(
-    kafka: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    foreign(kafka, namespace, 200)
-    asked, producer = admin(kafka), Producer({"bootstrap.servers": kafka})
-    transactional = Producer({"bootstrap.servers": kafka, "transactional.id": namespace})
-    transactional.init_transactions(DEADLINE_S)
-    transactional.begin_transaction()
-    transactional.produce(namespace, b"open", partition=2)
-    assert transactional.flush(DEADLINE_S) == 0
-    producer.produce(namespace, b"behind", partition=2)
-    producer.produce(namespace, b"stamped in seconds", partition=3, timestamp=BEGAN_MS // 1000)
-    assert producer.flush(DEADLINE_S) == 0
-
-    def grow(*, completed: int) -> None:
-        if len(asked.list_topics(namespace).topics[namespace].partitions) == PARTITIONS:
-            asked.create_partitions([NewPartitions(namespace, PARTITIONS + 1)])[namespace].result(DEADLINE_S)
-
-    monkeypatch.setattr(run, "progress", lambda _, total: nullcontext(grow))
-    reach = ["--bootstrap-servers", kafka, "--topic", namespace]
-    found = json.loads(command_line.run("record", *reach, "--out", tmp_path / "mine.parquet", "--json").stdout)
-    transactional.abort_transaction(DEADLINE_S)
-    untimed, grown, blocked = found["missing"]
-    assert found["events"] == 200
-    assert "1 records with an impossible time" in untimed
-    assert "partition 3 offset 0" in untimed
-    assert "partitions 4 to 4 " in grown
-    assert "up to 2 records behind an open transaction" in blocked
-    assert "(partitions 2)" in blocked
 
 
 def test_a_missing_topic_or_group_is_one_line_and_leaves_no_file(kafka: str, namespace: str, tmp_path: Path) -> None:
@@ -128,7 +109,10 @@ def test_a_missing_topic_or_group_is_one_line_and_leaves_no_file(kafka: str, nam
         ([*here, "--topic", "nobody"], "topic nobody at .*; name one that exists"),
         ([*here, "--topic", namespace, "--group", "nobody"], "group nobody at .* has no committed offset of topic"),
         ([*here, "--topic", namespace], "no record to save"),
-        ([*here, "--topic", timeless], f"topic {timeless}, partition 0, offset 0: the record has no timestamp; set"),
+        (
+            [*here, "--topic", timeless],
+            f"no record to save; .* impossible time, first topic {timeless}, partition 0, offset 0",
+        ),
         ([*away, "--topic", namespace], "Kafka at 127.0.0.1:1 does not answer"),
     ):
         with pytest.raises(TailpackError, match=problem):
@@ -140,13 +124,18 @@ def test_a_growing_topic_is_recorded_until_ctrl_c_which_saves_the_trace(
     kafka: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     foreign(kafka, namespace, 200)
-    producer = Producer({"bootstrap.servers": kafka})
+    client = admin(kafka)
+    added = PARTITIONS
 
     def tell(*, completed: int) -> None:
         if completed > 200:
             raise KeyboardInterrupt
-        producer.produce(namespace, b"late", partition=3)
-        assert producer.flush(DEADLINE_S) == 0
+        client.create_partitions([NewPartitions(namespace, PARTITIONS + 1)])[namespace].result(DEADLINE_S)
+        late = Producer({"bootstrap.servers": kafka})  # it knows the new partition
+        late.produce(namespace, b"late", partition=added)
+        assert late.flush(DEADLINE_S) == 0
+
+    monkeypatch.setattr(recording, "COUNT_EVERY_S", 0.0)
 
     monkeypatch.setattr(run, "progress", lambda _, total: nullcontext(tell))
     reach = ["--bootstrap-servers", kafka, "--topic", namespace, "--seconds", "600"]
@@ -155,4 +144,4 @@ def test_a_growing_topic_is_recorded_until_ctrl_c_which_saves_the_trace(
     assert (done.exit_code, found["interrupted"]) == (130, True)
     partitions = parquet.read_table(tmp_path / "mine.parquet")["partition"].to_pylist()
     assert len(partitions) == found["events"] > 200, "where it ended at the start is no end here"
-    assert 3 in partitions
+    assert (added in partitions, found["partitions"]) == (True, PARTITIONS + 1)

@@ -29,9 +29,9 @@ def odd_batch(*values: bytes) -> _DefaultRecordBatchBuilderPy:
     return builder
 
 
-def produce_bomb(kafka: str, namespace: str, topic: Topic, partition: int) -> None:
+def produce_bomb(kafka: str, namespace: str, topic: Topic, partition: int, codec: str = "gzip") -> None:
     """Write one record that unpacks to more than a client of ours reads, and wait until the broker has it."""
-    producer = Producer({"bootstrap.servers": kafka, "compression.type": "gzip", "message.max.bytes": 2 * len(BOMB)})
+    producer = Producer({"bootstrap.servers": kafka, "compression.type": codec, "message.max.bytes": 2 * len(BOMB)})
     producer.produce(qualified(namespace, topic), BOMB, partition=partition)
     assert producer.flush(60) == 0, "the broker did not acknowledge"
 

@@ -126,8 +126,7 @@ class LiveAutoscaler:
         group = settings.group_in(connection.namespace)
         self._metrics.set_group(group, policy.name, settings)
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, settings.payment_partitions)
-        if not settings.payment_partitions:
-            self._offsets.count_partitions(DEADLINE_S)
+        self._offsets.count_partitions(DEADLINE_S)
         adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
         publisher = Publisher(
             PlanLog(connection, group),

@@ -83,7 +83,7 @@ class LiveGroup:
     def start(self, initial: tuple[str, ...]) -> None:
         """Adopt running replicas and keep the plan in force. Without a plan, make one for the `initial` replicas."""
         self._scaler.adopt(self._reports.poll(), found.replicas if (found := self._publisher.in_force) else ())
-        plan, reason = self._first_plan(initial, self._loads.count_partitions())
+        plan, reason = self._first_plan(initial, self._loads.partitions)
         if self._settings.runtime:
             plan = Plan(plan.replicas, None)
         self._publisher.want(plan, "start", reason)
@@ -213,7 +213,7 @@ class LiveGroup:
 
     def _too_many_are_silent(self) -> bool:
         """Return whether reports are probably lost on the way: most replicas are silent, or the only one is."""
-        overdue = len(self._scaler.overdue)
+        overdue = self._scaler.overdue
         return 2 * (len(self._silent) + overdue) > len(self._ready()) + overdue
 
     def _kill_hung(self) -> None:

@@ -95,7 +95,7 @@ class OffsetReader:
         """
         try:
             if self._clock() - self._counted_s >= COUNT_EVERY_S:
-                self._count_again()
+                self.count_partitions()
             at_s, found = self._read_all(self._connected())
             problems = [partition.problem for partition in found if partition.problem]
             if all(partition.end is None for partition in found):
@@ -124,22 +124,14 @@ class OffsetReader:
             raise NotReadyError(f"end offsets of {self._topic}: no leader answered")
         return self._clock(), tuple(known.get(number) for number in range(self.partitions))
 
-    def _count_again(self) -> None:
-        """Count the partitions; without an answer, continue with those known. Raises NotReadyError: none are."""
-        try:
-            self.count_partitions()
-        except NotReadyError:
-            if not self._leaders:
-                raise
-
     def count_partitions(self, within_s: float = 0.0) -> int:
         """Read the number of partitions and their leaders, and return the number. Raises NotReadyError.
 
         within_s: wait for the answer; 0: half the deadline of a reading.
         """
         try:
-            timeout_s = within_s or self._deadline_s / 2
-            described = self._connected().list_topics(self._topic, timeout=timeout_s).topics[self._topic]
+            found = self._connected().list_topics(self._topic, timeout=within_s or self._deadline_s / 2)
+            described = found.topics[self._topic]
         except KafkaException as failed:
             raise NotReadyError(f"number of partitions of {self._topic}: {failed.args[0].str()}") from failed
         if described.error is not None:

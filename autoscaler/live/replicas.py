@@ -140,9 +140,10 @@ class ReplicaScaler:
         return replica.died_s if replica is not None and replica.is_absent else None
 
     @property
-    def overdue(self) -> list[str]:
-        """Replicas that run, and have not reported in their time to start."""
-        return [replica.name for replica in self._replicas.values() if self._is_overdue(replica)]
+    def overdue(self) -> int:
+        """Number of replicas that run, and have not reported in their time to start."""
+        now_s, starting = self._clock(), (r for r in self._replicas.values() if r.phase is Phase.STARTING)
+        return sum(now_s >= r.due_s for r in starting if r.instance and not r.instance.pending_reason)
 
     def adopt(self, reports: Mapping[str, Progress], named: Collection[str] = ()) -> None:
         """Take over the replicas that an earlier autoscaler left running, and evict those that have died since.
@@ -156,8 +157,7 @@ class ReplicaScaler:
                 due_s, known = self._clock() + self._timeouts.start_s, orphan.incarnation
                 self._replicas[name] = RequestedReplica(name, Phase.STARTING, due_s, instance, incarnation=known)
                 self._record_change(name, ReplicaChange.ADOPTED, instance.description)
-                is_heard = report is not None and instance.is_source_of(report)
-                if name in named and not is_heard and not instance.pending_reason:
+                if name in named and not instance.pending_reason and not (report and instance.is_source_of(report)):
                     self._mark_ready(self._replicas[name], "the plan in force names it; it has not reported yet")
                 continue
             reason = f"{instance.description} exited while no autoscaler ran: {ended.description}"
@@ -231,10 +231,6 @@ class ReplicaScaler:
                 self._mark_ready(replica, f"runs for {presumed_warm_s:g} s; its reports cannot be read")
             elif now_s >= replica.due_s:
                 self._handle_timeout(replica)
-
-    def _is_overdue(self, replica: RequestedReplica) -> bool:
-        is_running = replica.instance is not None and not replica.instance.pending_reason
-        return replica.phase is Phase.STARTING and is_running and self._clock() >= replica.due_s
 
     def _observe_report(self, replica: RequestedReplica, report: Progress | None) -> None:
         instance = replica.instance

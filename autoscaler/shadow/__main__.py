@@ -18,7 +18,7 @@ from autoscaler.controller import Controller
 from autoscaler.live.composition import MAX_MISSED_TICKS
 from autoscaler.live.journal import MAX_RECENT_DECISIONS, LiveJournal
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.loop import Loop
+from autoscaler.live.loop import Loop, warm_up_policy
 from autoscaler.live.metrics import MetricSet
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems, exit_status_of
@@ -41,13 +41,21 @@ def main(config: Path | None = None) -> int:
     policies: list[Policy] = []
 
     def make(own: ShadowSettings) -> None:
-        policies.append(own.create_policy(lambda: PolicyConfig(own, own, own, own.options()).policy()))
+        config = PolicyConfig(own, own, own, own.options())
+        policies.extend(own.create_policy(config.policy) for _ in range(2))
 
     def run() -> int:
         connection, settings = read_settings(os.environ, ShadowSettings, config, make)
         shadow = Shadow(connection, settings, policies[0])
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: shadow.stop.set())
+        warm_up_policy(  # so that no tick compiles; SIGTERM ends it
+            policies[1],
+            partitions=1,
+            service_rate=settings.member_rate or 100.0,
+            interval_s=settings.decision_interval_s,
+            done=shadow.stop.is_set,
+        )
         shadow.run()
         sys.stdout.write(f"{shadow.summary()}\n")
         return 0

@@ -1,13 +1,13 @@
 """Measurements of a group from outside: its members, its lag in seconds, and the service rate of a member."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
 
@@ -55,13 +55,15 @@ class MemberReader:
         except KafkaException as failed:
             self.problem = f"{self._group}: {failed.args[0].str()}"
             return
-        self._members = {
-            member.member_id: frozenset(
-                place.partition for place in member.assignment.topic_partitions if place.topic == self._topic
-            )
-            for member in members
-        }
-        self._answered_s, self.problem = monotonic_s(), "" if members else f"{self._group} has no members"
+        self._members = readers_of(self._topic, {one.member_id: one.assignment.topic_partitions for one in members})
+        missing = f"{self._group} has no members that read {self._topic}"
+        self._answered_s, self.problem = monotonic_s(), "" if self._members else missing
+
+
+def readers_of(topic: str, places: Mapping[str, Sequence[TopicPartition]]) -> dict[str, frozenset[int]]:
+    """Return member → its partitions of `topic`. Members that only have partitions of other topics are left out."""
+    own = {member: frozenset(at.partition for at in held if at.topic == topic) for member, held in places.items()}
+    return {member: partitions for member, partitions in own.items() if partitions or not places[member]}
 
 
 class LagClock:

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from confluent_kafka import TopicPartition
 
 from autoscaler.live.loads import LoadReader
 from autoscaler.model import Action, Decision, PartitionLoad, Plan, RecentArrivals
 from autoscaler.ports import NotReadyError
-from autoscaler.shadow.measurements import CommittedRates, LagClock
+from autoscaler.shadow.measurements import CommittedRates, LagClock, readers_of
 from autoscaler.shadow.settings import ShadowSettings
 from autoscaler.shadow.shadow_group import ShadowGroup
 
@@ -31,6 +32,15 @@ def test_only_a_member_with_lag_shows_its_service_rate() -> None:
         lag = np.array([20_000.0 - done[0], 30.0 * second - done[1]])
         rates.observe(float(second), BOTH, done, lag)
     assert rates.service_rate == pytest.approx(200, rel=0.05)
+
+
+def test_members_of_the_group_that_read_other_topics_are_not_counted() -> None:
+    places = {
+        "a": [TopicPartition("orders", 0), TopicPartition("mails", 3)],
+        "idle": [],
+        "other": [TopicPartition("mails", 0)],
+    }
+    assert readers_of("orders", places) == {"a": frozenset({0}), "idle": frozenset()}
 
 
 class Loads(LoadReader):

@@ -195,8 +195,7 @@ class LiveGroup:
             self._publisher.want(extend_plan(wanted, now, self._loads.rates()), ACTION_REPAIR, reason)
 
     def _report_silent_replicas(self) -> None:
-        listening_s = self._clock() - self._created_s
-        ages = {name: min(self._reports.age_s(name), listening_s) for name in self._ready()}
+        ages = {name: min(self._reports.age_s(name), self._clock() - self._created_s) for name in self._ready()}
         self._silent = {name: age_s for name, age_s in ages.items() if age_s > STALE_AFTER_S}
         if self._too_many_are_silent():
             self._blind_s = self._clock()
@@ -213,8 +212,7 @@ class LiveGroup:
 
     def _too_many_are_silent(self) -> bool:
         """Return whether reports are probably lost on the way: most replicas are silent, or the only one is."""
-        overdue = self._scaler.overdue
-        return 2 * (len(self._silent) + overdue) > len(self._ready()) + overdue
+        return 2 * len(self._silent) + self._scaler.overdue > len(self._ready())
 
     def _kill_hung(self) -> None:
         """Replace at most one hung replica at a time. Never one that may be serving, and none while most are silent."""

@@ -125,10 +125,7 @@ class OffsetReader:
         return self._clock(), tuple(known.get(number) for number in range(self.partitions))
 
     def count_partitions(self, within_s: float = 0.0) -> int:
-        """Read the number of partitions and their leaders, and return the number. Raises NotReadyError.
-
-        within_s: wait for the answer; 0: half the deadline of a reading.
-        """
+        """Return the number of partitions, read with their leaders; 0: in half the deadline. Raises NotReadyError."""
         try:
             found = self._connected().list_topics(self._topic, timeout=within_s or self._deadline_s / 2)
             described = found.topics[self._topic]

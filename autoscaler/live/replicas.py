@@ -146,10 +146,7 @@ class ReplicaScaler:
         return sum(now_s >= r.due_s for r in starting if r.instance and not r.instance.pending_reason)
 
     def adopt(self, reports: Mapping[str, Progress], named: Collection[str] = ()) -> None:
-        """Take over the replicas that an earlier autoscaler left running, and evict those that have died since.
-
-        named: replicas of the plan in force. They count as ready, also without a report.
-        """
+        """Take over the replicas left running, and evict those that have died. Those `named` by a plan are ready."""
         for orphan in self.launcher.find_orphans():
             name, instance = orphan.name, orphan.instance
             report, ended = reports.get(name), instance.exit()

@@ -70,41 +70,34 @@ class LagClock:
     """Age of the oldest uncommitted event, from the times at which the end offsets passed it."""
 
     def __init__(self) -> None:
-        self._at_s: deque[float] = deque(maxlen=MAX_READINGS)
-        self._ends: deque[Floats] = deque(maxlen=MAX_READINGS)
+        self._readings: deque[tuple[float, Floats]] = deque(maxlen=MAX_READINGS)
 
     def observe(self, at_s: float, ends: Floats) -> None:
         """Add the end offsets of one reading. If the number of partitions has changed, drop the earlier readings."""
-        if self._ends and len(self._ends[-1]) != len(ends):
-            self._at_s.clear()
-            self._ends.clear()
-        self._at_s.append(at_s)
-        self._ends.append(ends.copy())
+        if self._readings and len(self._readings[-1][1]) != len(ends):
+            self._readings.clear()
+        self._readings.append((at_s, ends.copy()))
 
     def oldest_age_s(self, committed: Floats) -> float:
         """Return the age of the oldest uncommitted event, seconds; a lower bound if it is older than all readings."""
-        ends, at_s = np.array(self._ends), np.array(self._at_s)
+        at_s, ends = (np.array(column) for column in zip(*self._readings, strict=True))
         behind = [number for number, offset in enumerate(committed.tolist()) if offset < ends[-1, number] - 0.5]
         return max((float(at_s[-1] - np.interp(committed[n], ends[:, n], at_s)) for n in behind), default=0.0)
 
 
 class CommittedRates:
-    """Service rate (μ) of a member, learned from its commits while it is busy: an idle member commits what arrives.
+    """Service rate (μ) of a member, learned from its commits while it is busy: an idle member commits what arrives."""
 
-    configured_rate: service rate from the settings, events/s; 0: learn it.
-    """
-
-    def __init__(self, configured_rate: float) -> None:
-        self._configured_rate = configured_rate
+    def __init__(self) -> None:
         self._last: dict[str, tuple[frozenset[int], float, float]] = {}
         """Member → its partitions, time of its last commit, and sum of its committed offsets then."""
         self._samples: deque[float] = deque(maxlen=MAX_SAMPLES)
+        self.commit_intervals_s: deque[float] = deque([0.0] * MIN_SAMPLES, maxlen=MAX_SAMPLES)
+        """Times between two commits of a member; zeros until enough are known."""
 
     @property
     def service_rate(self) -> float | None:
         """Service rate of a typical member, events/s; None: fewer than three samples."""
-        if self._configured_rate:
-            return self._configured_rate
         return median(self._samples) if len(self._samples) >= MIN_SAMPLES else None
 
     def observe(self, at_s: float, owned: Mapping[str, frozenset[int]], committed: Floats, lags: Floats) -> None:
@@ -113,11 +106,11 @@ class CommittedRates:
             known = [partition for partition in partitions if partition < len(committed)]
             total, lag = float(committed[known].sum()), float(lags[known].sum())
             before = self._last.get(member)
-            if before is None or before[0] != partitions or total < before[2]:
+            if before is None or before[0] != partitions or total != before[2]:
                 self._last[member] = (partitions, at_s, total)  # the first commit only starts the clock
-            elif total > before[2]:
+            if before is not None and before[0] == partitions and total > before[2]:
+                self.commit_intervals_s.append(at_s - before[1])
                 rate = (total - before[2]) / (at_s - before[1])
-                self._last[member] = (partitions, at_s, total)
                 if lag > MIN_BUSY_LAG_S * rate:
                     self._samples.append(rate)
         self._last = {member: commit for member, commit in self._last.items() if member in owned}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class ShadowGroup:
         settings: ShadowSettings,
     ) -> None:
         self._loads, self._members, self._settings = loads, members, settings
-        self._rates = CommittedRates(settings.member_rate)
+        self._rates = CommittedRates()
         self.plan = self._in_force = Plan((), None)
         """Intended plan, and plan in force. They start with the real replica count once members and rate are known."""
         self._ready_s: dict[str, float] = {}
@@ -63,6 +64,12 @@ class ShadowGroup:
         """Duration of the comparison, seconds."""
         return self._at_s - self._began_s if self._at_s is not None and self.plan.count else 0.0
 
+    @property
+    def unknown_s(self) -> float:
+        """Part of the group's lag that may only be the age of its last commit, seconds."""
+        interval_s, tick_s = median(self._rates.commit_intervals_s), self._settings.decision_interval_s
+        return interval_s + tick_s if interval_s > 1.5 * tick_s else 0.0
+
     def observe(self) -> GroupObservation:
         """Read the real group, let the shadow group serve the new arrivals, and return it. Raises NotReadyError."""
         at_s, partitions = self._loads.read()
@@ -75,7 +82,7 @@ class ShadowGroup:
         self._clock.observe(at_s, self._ends)
         if owned is not None and not self._loads.missing_data:
             self._rates.observe(at_s, owned, self._ends - lags, lags)
-        rate = self._rates.service_rate
+        rate = self._settings.member_rate or self._rates.service_rate
         if not owned or rate is None:
             self._waiting = lags  # until both are known, the shadow group equals the real one
             no_members = "members of the group: it has none, or the brokers have not reported them"
@@ -88,8 +95,8 @@ class ShadowGroup:
         self.actual.replicas, self.shadow.replicas = len(owned), self.plan.count
         self.actual.lag_s = self._clock.oldest_age_s(self._ends - lags)
         self.shadow.lag_s = self._clock.oldest_age_s(self._ends - self._waiting)
-        for account in (self.actual, self.shadow):
-            account.book(passed_s, self._settings.latency_target_s)
+        self.actual.book(passed_s, self._settings.latency_target_s + self.unknown_s)
+        self.shadow.book(passed_s, self._settings.latency_target_s)
         return self._observed(at_s, partitions, rate)
 
     def arrivals(self) -> RecentArrivals | None:
@@ -105,9 +112,9 @@ class ShadowGroup:
 
     def status(self) -> GroupStatus:
         """Return the current numbers without a request."""
-        at_s = self._at_s or 0.0
-        ready = sum(ready_s <= at_s for ready_s in self._ready_s.values())
-        return GroupStatus(self.plan.count, ready, self.plan.count, 0, self._rates.service_rate or 0.0)
+        ready = sum(ready_s <= (self._at_s or 0.0) for ready_s in self._ready_s.values())
+        rate = self._settings.member_rate or self._rates.service_rate or 0.0
+        return GroupStatus(self.plan.count, ready, self.plan.count, 0, rate)
 
     def _serve(self, at_s: float, passed_s: float, arrived: Floats, rate: float) -> None:
         """Let each replica of the plan in force serve its partitions, in proportion to their lags."""

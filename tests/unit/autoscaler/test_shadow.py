@@ -24,7 +24,7 @@ def test_lag_in_seconds_is_the_age_of_the_oldest_waiting_event() -> None:
 
 
 def test_only_a_member_with_lag_shows_its_service_rate() -> None:
-    rates, lag = CommittedRates(0.0), np.zeros(2)
+    rates, lag = CommittedRates(), np.zeros(2)
     done = np.zeros(2)
     for second in range(40):  # a serves 200/s without a pause and b what arrives, 30/s; both commit every 5 s
         if second % 5 == 0:
@@ -32,6 +32,7 @@ def test_only_a_member_with_lag_shows_its_service_rate() -> None:
         lag = np.array([20_000.0 - done[0], 30.0 * second - done[1]])
         rates.observe(float(second), BOTH, done, lag)
     assert rates.service_rate == pytest.approx(200, rel=0.05)
+    assert {*rates.commit_intervals_s} == {0, 5}
 
 
 def test_members_of_the_group_that_read_other_topics_are_not_counted() -> None:

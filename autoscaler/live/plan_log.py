@@ -90,10 +90,8 @@ class PlanLog:
         plans = _read_plans(connection, scaled, deadline_s)
         self.newest = plans.newest
         """The plan in force; None: no plan yet."""
-        self.epoch = plans.highest_epoch
-        """Epoch of the group's last plan, even if that was not acknowledged."""
-        self.unusable = plans.unusable
-        """Why a plan that was found at the start is not in force, until the next is written; empty: each is."""
+        self.epoch = plans.highest_epoch  # of the group's last plan, even if that was not acknowledged
+        self.unusable = plans.unusable  # why a plan found at the start is not in force, until the next is written
 
     def stay_above(self, epoch: int) -> None:
         """Write only epochs above `epoch`. Replicas may know higher epochs if the plan topic was re-created."""

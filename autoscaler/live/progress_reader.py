@@ -50,8 +50,7 @@ class ProgressReader:
         """Replica → arrival of its newest report, by `_listening_time_s`."""
         self._polled_s = clock()
         self._missed_s = 0.0
-        self._unreadable = float("-inf"), ""
-        """When the newest record arrived that is no report, and why it is none."""
+        self._unreadable = float("-inf"), ""  # when the newest record arrived that is no report, and why it is none
         self._rebalances: list[Rebalance] = []
         self._skipped_to = 0
         self._late_events = LateEventCounter(clock)

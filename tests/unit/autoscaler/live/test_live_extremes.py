@@ -84,7 +84,7 @@ PLAN = full_plan("payment", "payments.requested", 7)
             {"assignment": {0: "payment-0", 1: "payment-9", 99: "payment-1"}},
             "was for 2 replicas and 3 partitions, now 2 and 4, each with a valid owner",
         ),
-        ({"replicas": ("payment-0",) * 3}, "was for 3 replicas and 4 partitions, now 1 and 4"),
+        ({"replicas": ("payment-0",) * 3}, "did not fit 4 partitions and 4 replicas"),
         ({"assignment": None}, "stays in force"),
     ],
 )

@@ -138,7 +138,8 @@ class Client:
 
     def _report(self, *, stopping: bool = False) -> None:
         report = self._replica.report(stopping=stopping)
-        self._send(self._named(Topic.PROGRESS), report.replica.encode(), msgspec.json.encode(report))
+        key, value = report.replica.encode(), msgspec.json.encode(report)
+        self._producer.produce(self._named(Topic.PROGRESS), value=value, key=key)  # a lost report ends nothing
 
     def _on_assign(self, consumer: Consumer, added: Sequence[TopicPartition]) -> None:
         consumer.incremental_assign(list(added))

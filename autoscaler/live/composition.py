@@ -16,6 +16,7 @@ from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal
+from autoscaler.live.kafka import DEADLINE_S
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loads import LoadReader
@@ -125,8 +126,7 @@ class LiveAutoscaler:
         group = settings.group_in(connection.namespace)
         self._metrics.set_group(group, policy.name, settings)
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, settings.payment_partitions)
-        if not settings.payment_partitions:
-            self._offsets.count_partitions()
+        self._offsets.count_partitions(DEADLINE_S)
         adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
         publisher = Publisher(
             PlanLog(connection, group),

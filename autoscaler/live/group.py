@@ -51,7 +51,7 @@ class LiveGroup:
         self._latencies: dict[str, tuple[int, ...]] = {}
         """Replica → events by latency (`Progress.latencies`), if it counts them."""
         self._report_problem, self._clock = report_problem, clock
-        self._blind_s = clock()
+        self._created_s = self._blind_s = clock()
         """Last time at which a broker did not answer or too many replicas were silent; by `clock`."""
         self._silent: dict[str, float] = {}
         """Ready replica without a recent report → age of its last report, seconds."""
@@ -82,8 +82,8 @@ class LiveGroup:
 
     def start(self, initial: tuple[str, ...]) -> None:
         """Adopt running replicas and keep the plan in force. Without a plan, make one for the `initial` replicas."""
-        self._scaler.adopt(self._reports.poll())
-        plan, reason = self._first_plan(initial, self._loads.count_partitions())
+        self._scaler.adopt(self._reports.poll(), found.replicas if (found := self._publisher.in_force) else ())
+        plan, reason = self._first_plan(initial, self._loads.partitions)
         if self._settings.runtime:
             plan = Plan(plan.replicas, None)
         self._publisher.want(plan, "start", reason)
@@ -195,7 +195,7 @@ class LiveGroup:
             self._publisher.want(extend_plan(wanted, now, self._loads.rates()), ACTION_REPAIR, reason)
 
     def _report_silent_replicas(self) -> None:
-        ages = {name: self._reports.age_s(name) for name in self._ready()}
+        ages = {name: min(self._reports.age_s(name), self._clock() - self._created_s) for name in self._ready()}
         self._silent = {name: age_s for name, age_s in ages.items() if age_s > STALE_AFTER_S}
         if self._too_many_are_silent():
             self._blind_s = self._clock()
@@ -212,7 +212,7 @@ class LiveGroup:
 
     def _too_many_are_silent(self) -> bool:
         """Return whether reports are probably lost on the way: most replicas are silent, or the only one is."""
-        return 2 * len(self._silent) > len(self._ready())
+        return 2 * len(self._silent) + self._scaler.overdue > len(self._ready())
 
     def _kill_hung(self) -> None:
         """Replace at most one hung replica at a time. Never one that may be serving, and none while most are silent."""

@@ -138,12 +138,6 @@ class LoadReader:
         """Newest known number of partitions, including those without offsets yet."""
         return self._offsets.partitions
 
-    def count_partitions(self) -> int:
-        """Query the number of partitions. Without an answer, return the last known number."""
-        with suppress(NotReadyError):
-            return self._offsets.count_partitions()
-        return self.partitions
-
     def rates(self) -> Mapping[int, float]:
         """Return partition → arrival rate (λ), events/s, if known."""
         return {number: state.rate for number, state in enumerate(self._known) if state.rate is not None}

@@ -124,10 +124,11 @@ class OffsetReader:
             raise NotReadyError(f"end offsets of {self._topic}: no leader answered")
         return self._clock(), tuple(known.get(number) for number in range(self.partitions))
 
-    def count_partitions(self) -> int:
-        """Read the number of partitions and their leaders, and return the number. Raises NotReadyError."""
+    def count_partitions(self, within_s: float = 0.0) -> int:
+        """Return the number of partitions, read with their leaders; 0: in half the deadline. Raises NotReadyError."""
         try:
-            described = self._connected().list_topics(self._topic, timeout=self._deadline_s / 2).topics[self._topic]
+            found = self._connected().list_topics(self._topic, timeout=within_s or self._deadline_s / 2)
+            described = found.topics[self._topic]
         except KafkaException as failed:
             raise NotReadyError(f"number of partitions of {self._topic}: {failed.args[0].str()}") from failed
         if described.error is not None:

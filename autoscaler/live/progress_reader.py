@@ -54,19 +54,15 @@ class ProgressReader:
 
     def _watermarks(self, place: TopicPartition, deadline_s: float) -> tuple[int, int]:
         """Return the first and the next offset. A new topic may not have a leader yet, so failures are retried."""
-        failures: list[KafkaException] = []
 
         def query() -> tuple[int, int] | None:
-            try:
+            with suppress(KafkaException):
                 return self._consumer.get_watermark_offsets(place, timeout=deadline_s)  # type: ignore[no-any-return]
-            except KafkaException as failed:
-                failures.append(failed)
-                return None
+            return None
 
-        try:
+        with suppress(WaitTimeoutError):
             return until(query, deadline_s, "a leader of the topic", _RETRY_S) or (0, 0)
-        except WaitTimeoutError:
-            raise failures[-1] from None
+        return self._consumer.get_watermark_offsets(place, timeout=deadline_s)  # type: ignore[no-any-return]
 
     def poll(self) -> Mapping[str, Progress]:
         """Take new reports and return the newest report of each replica, however old."""

@@ -3,7 +3,7 @@
 Each replica is a small state machine. `reconcile` advances all of them and never waits.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -139,8 +139,14 @@ class ReplicaScaler:
         replica = self._replicas.get(name)
         return replica.died_s if replica is not None and replica.is_absent else None
 
-    def adopt(self, reports: Mapping[str, Progress]) -> None:
-        """Take over the replicas that an earlier autoscaler left running, and evict those that have died since."""
+    @property
+    def overdue(self) -> int:
+        """Number of replicas that run, and have not reported in their time to start."""
+        now_s, starting = self._clock(), (r for r in self._replicas.values() if r.phase is Phase.STARTING)
+        return sum(now_s >= r.due_s for r in starting if r.instance and not r.instance.pending_reason)
+
+    def adopt(self, reports: Mapping[str, Progress], named: Collection[str] = ()) -> None:
+        """Take over the replicas left running, and evict those that have died. Those `named` by a plan are ready."""
         for orphan in self.launcher.find_orphans():
             name, instance = orphan.name, orphan.instance
             report, ended = reports.get(name), instance.exit()
@@ -148,6 +154,8 @@ class ReplicaScaler:
                 due_s, known = self._clock() + self._timeouts.start_s, orphan.incarnation
                 self._replicas[name] = RequestedReplica(name, Phase.STARTING, due_s, instance, incarnation=known)
                 self._record_change(name, ReplicaChange.ADOPTED, instance.description)
+                if name in named and not instance.pending_reason and not (report and instance.is_source_of(report)):
+                    self._mark_ready(self._replicas[name], "the plan in force names it; it has not reported yet")
                 continue
             reason = f"{instance.description} exited while no autoscaler ran: {ended.description}"
             left_cleanly = ended.is_clean and ended.is_status_known

@@ -1,4 +1,4 @@
-"""The Kafka clients of a replica (events, outputs, plans), with settings for a quick handover.
+"""The Kafka clients of a replica (events, outputs, plans, progress), with settings for a quick handover.
 
 A replica that leaves waits for Kafka until its deadline, but gives up after SILENCE_S if no broker answers.
 """
@@ -6,7 +6,7 @@ A replica that leaves waits for Kafka until its deadline, but gives up after SIL
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -21,7 +21,7 @@ from services.consumer.assignor import PlanAssignor
 from services.consumer.connections import RecallingClient
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.interface import Options, ReplicaError, Topics
-from services.consumer.output import Output
+from services.consumer.output import Output, ProgressReporter, limit_batches
 from services.consumer.plan_reader import PlanReader
 from services.consumer.poller import BUSY_FETCH_WAIT_MS
 from services.consumer.topic_facts import RecordSizes
@@ -67,6 +67,8 @@ class Clients:
         }
         self.plans = PlanReader(shared, topics.plans)
         self.output = Output(shared, self.failure)
+        self.progress = ProgressReporter(shared, topics.progress)
+        self._producers = (self.output.producer, self.progress.producer)
         self.transactions = (
             Transactions(shared, topics.group, replica, incarnation, timeout_s=options.session_s)
             if options.guarantee is Guarantee.EXACTLY_ONCE
@@ -107,14 +109,14 @@ class Clients:
         deadline = time.monotonic() + START_DEADLINE_S
         where = self._bootstrap_servers
         unreachable = f"no Kafka at {where} within {START_DEADLINE_S:.0f} s; start it or set TAILPACK_BOOTSTRAP_SERVERS"
-        starts = [self.consumer.start, self.output.start, self.plans.connect]
+        starts = [self.plans.connect, *(client.start for client in (self.consumer, *self._producers))]
         if self.transactions:
             starts.append(self.transactions.start)
         await run_all(*(retry_until(start, unreachable, deadline=deadline) for start in starts))
         await self._check_topics(deadline)
         self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
         self.assignor.group_generation = lambda: int(self.coordinator.generation)
-        self.assignor.on_unknown_partitions = self.coordinator.refresh_partitions
+        self.assignor.on_unknown_partitions = self.consumer._client.force_metadata_update
         await run_all(
             retry_until(self.plans.read_to_end, f"the plan topic on {where} cannot be read", deadline=deadline),
             retry_until(self.coordinator.ensure_coordinator_known, f"no coordinator on {where}", deadline=deadline),
@@ -122,13 +124,13 @@ class Clients:
         )
 
     def _limit_batches(self, max_bytes: int) -> None:
-        self.output.limit_batches(max_bytes)
+        limit_batches(self.output.producer, max_bytes)
         if self.transactions:
             self.transactions.limit_batches(max_bytes)
 
     async def _check_topics(self, deadline: float) -> None:
         topics = self._topics
-        own = filter(None, (topics.events, topics.progress, topics.plans, topics.dead_letters))
+        own = filter(None, (topics.events, topics.plans, topics.dead_letters))
         for name, minimum in (dict.fromkeys(own, 1) | dict(topics.others)).items():
             missing = f"topic {name} does not exist on {self._bootstrap_servers}; create the run's topics first"
             count = await retry_until(partial(self._partitions_of, name), missing, deadline=deadline)
@@ -138,13 +140,13 @@ class Clients:
     async def _partitions_of(self, topic: str) -> int:
         if topic == self._topics.events:  # its metadata may be large: only the consumer, which needs it, requests it
             return len(await self.consumer._client._wait_on_metadata(topic))
-        return await self.output.partitions_of(topic)
+        return len(await self.output.producer.partitions_for(topic))
 
     async def close(self, *, has_broker: bool) -> None:
         """Disconnect, quickly if no broker answers. The consumer leaves the group first, if it is still a member."""
         deadline_s = CLOSE_DEADLINE_S if has_broker else CLOSE_WITHOUT_BROKER_S
         self.failure.cancel()
-        clients = filter(None, (self.consumer, self.plans, self.output, self.transactions))
+        clients = filter(None, (self.consumer, self.plans, *self._producers, self.transactions))
         stops = (asyncio.wait_for(client.stop(), deadline_s) for client in clients)
         # Collected, not raised: aiokafka raises its own CancelledError if the broker is away.
         for error in await asyncio.gather(*stops, return_exceptions=True):
@@ -233,15 +235,6 @@ async def run_unless(
         return first is worker
     finally:
         await _cancel(worker, waiter)
-
-
-def describe_uncommitted(uncommitted: Mapping[int, range]) -> str:
-    """Describe the events that were begun and not committed. uncommitted: partition → offsets, which may have gaps."""
-    if not uncommitted:
-        return "all events that were begun are committed"
-    count = sum(map(len, uncommitted.values()))
-    starts = ", ".join(f"{partition} from {offsets.start}" for partition, offsets in sorted(uncommitted.items()))
-    return f"at most {count} events were begun and not committed, and will be served again (partition {starts})"
 
 
 async def _cancel(*futures: "asyncio.Future[Any]") -> None:

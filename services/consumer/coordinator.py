@@ -218,10 +218,6 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         """Return when the broker has answered. Raises KafkaError if it does not."""
         await self._client.send(node, MetadataRequest([]))
 
-    def refresh_partitions(self) -> None:
-        """Request the topic's metadata, because it has more partitions than this client's metadata."""
-        self._client.force_metadata_update()
-
     async def _extended_timeout(self, request: Any) -> AbstractContextManager[None]:
         node, group = self.coordinator_id, ConnectionGroup.COORDINATION
         waits = isinstance(request, JoinGroupRequest | SyncGroupRequest)

@@ -114,17 +114,15 @@ class Handover:
         await self.calls.on_released(done)
         await self.calls.on_lost(owned - done)
 
-    async def abandon(self) -> dict[int, range]:
-        """Stop serving while the group cannot be reached; return partition → offsets begun and not committed.
+    async def abandon(self) -> None:
+        """Stop serving while the group cannot be reached.
 
         The partitions count as lost: state saved by a listener would be ahead of the committed offsets.
         """
         owned = self.queues.owned_partitions
         self.queues.close(owned)
         await self.queues.wait_until_idle(owned, min(ABANDON_TIMEOUT_S, self.max_release_s))
-        uncommitted = {p: queue.uncommitted_offsets for p, queue in self.queues.items() if queue.uncommitted_offsets}
         await self.lose_all()
-        return uncommitted
 
     def lose_all(self) -> "asyncio.Future[None]":
         """Drop all partitions, which the group has given to others. The future is done when the listener returns."""
@@ -183,7 +181,7 @@ class Handover:
         whose state no listener has saved.
         """
         stopped_us, served_us = now_us(), round((monotonic_s() - self._assigned_s) * 1e6)
-        await self.committer.last_commit(self.queues.owned_partitions)  # busy ones too: fewer of their events repeat
+        await self.committer.last_commit()  # busy ones too: fewer of their events repeat
         queues = {p: self.queues[p] for p in idle & self.queues.owned_partitions}
         done = {p for p, queue in queues.items() if queue.committable_offset is None and not queue.cut_off_reason}
         for p in done:

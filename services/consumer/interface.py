@@ -129,6 +129,10 @@ class Health:
     """Seconds since the last request by which the group confirmed the membership."""
     commit_age_s: float
     """Seconds since everything done was committed."""
+    reports_lost: int = 0
+    """Progress reports that could not be written since the start. Events are served without them."""
+    reports_problem: str = ""
+    """Why the newest progress report could not be written. Empty: it was."""
 
 
 Completion = Awaitable[Any] | None

@@ -105,11 +105,11 @@ class Membership:
         self.state = state
         self.on_change()
 
-    async def abandon(self) -> dict[int, range]:
-        """Stop without leaving the group, which cannot be reached; return partition → offsets to be served again."""
+    async def abandon(self) -> None:
+        """Stop without leaving the group, which cannot be reached."""
         self._is_subscribed = False
         self.state = ReplicaState.STOPPING
-        return await self.handover.abandon()
+        await self.handover.abandon()
 
     async def before_rebalance(self) -> None:
         """Stop serving, if the group uses the eager protocol."""

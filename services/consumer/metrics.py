@@ -31,6 +31,9 @@ BUSY_SECONDS: Final = counter("tailpack_consumer_busy_seconds_total", "seconds",
 PARTITIONS: Final = gauge("tailpack_consumer_partitions", "partitions", "Partitions that the replica serves")
 PARTITIONS_TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")
 HEALTHY: Final = gauge("tailpack_consumer_healthy", "", "1: the replica is healthy; 0: /healthz has the reasons")
+REPORTS_LOST: Final = counter(
+    "tailpack_consumer_reports_lost_total", "reports", "Progress reports that could not be written"
+)
 PARTITION_AGE: Final = gauge(
     "tailpack_consumer_partition_lag_seconds", "seconds", "Age of the backlog's oldest event; 0: none", "partition"
 )

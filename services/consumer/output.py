@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +32,8 @@ FENCED_ERRORS: Final = (
     errors.CommitFailedError,
 )
 """Errors of a commit under an old generation. aiokafka handles them too, and rejoins."""
+UNANSWERED_ERRORS: Final = (errors.RequestTimedOutError, errors.KafkaConnectionError, errors.CorrelationIdError)
+"""Errors of a request that the broker may have received, and may carry out at any later time."""
 NO_LEADER_ERRORS: Final = (errors.KafkaTimeoutError, errors.UnknownTopicOrPartitionError)
 """Errors of a producer that has found no buffer space, or no partition, within the request time-out."""
 LAST_COMMIT_TIMEOUT_S: Final = 2.0
@@ -41,23 +45,15 @@ class Output:
     """A producer that tracks unacknowledged outputs. The first output that fails for good sets `failure`."""
 
     def __init__(self, connection: Mapping[str, Any], failure: "asyncio.Future[None]") -> None:
-        self._producer = AIOKafkaProducer(**connection, acks="all", enable_idempotence=True, linger_ms=0)
-        Client.adopt(self._producer.client)
-        self._producer._message_accumulator._batch_ttl = ACK_TIMEOUT_S  # aiokafka's default is the request time-out
+        self.producer = AIOKafkaProducer(**connection, acks="all", enable_idempotence=True, linger_ms=0)
+        Client.adopt(self.producer.client)
+        self.producer._message_accumulator._batch_ttl = ACK_TIMEOUT_S  # aiokafka's default is the request time-out
         self._failure = failure
         self._checks = 0
         self._unacknowledged: dict[asyncio.Future[None], int] = {}
         """Output → number of checks before it was sent, oldest first."""
         self._all_acknowledged = asyncio.Event()
         self._all_acknowledged.set()
-
-    async def start(self) -> None:
-        """Connect. May be called again after an error."""
-        await self._producer.start()
-
-    async def partitions_of(self, topic: str) -> int:
-        """Return the number of partitions of `topic`. Raises KafkaError if it does not exist."""
-        return len(await self._producer.partitions_for(topic))
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         """Send one record. The future is done once the broker has acknowledged it."""
@@ -72,7 +68,7 @@ class Output:
         give_up_s = clock() + ACK_TIMEOUT_S
         while True:
             try:
-                future: asyncio.Future[None] = await self._producer.send(
+                future: asyncio.Future[None] = await self.producer.send(
                     topic, value=value, key=key, headers=traces.headers()
                 )
             except errors.MessageSizeTooLargeError:
@@ -83,10 +79,6 @@ class Output:
                 self._fail(error)
                 raise
             return future
-
-    def limit_batches(self, max_bytes: int) -> None:
-        """Limit batches to `max_bytes`."""
-        limit_batches(self._producer, max_bytes)
 
     async def wait_until_acknowledged(self) -> None:
         """Wait until all outputs sent so far are acknowledged."""
@@ -100,10 +92,6 @@ class Output:
             oldest = next(iter(self._unacknowledged.values()), self._checks)
             if (self._checks - oldest) * CHECK_INTERVAL_S > ACK_TIMEOUT_S:
                 raise errors.KafkaTimeoutError(f"an output was not acknowledged within {ACK_TIMEOUT_S:g} s")
-
-    async def stop(self) -> None:
-        """Send the buffered outputs and disconnect."""
-        await self._producer.stop()
 
     def _on_acknowledged(self, sent: "asyncio.Future[None]") -> None:
         del self._unacknowledged[sent]
@@ -131,73 +119,92 @@ class Committer:
     A member without a generation must not commit either, because an empty group would accept it.
     """
 
-    def __init__(self, coordinator: Any, queues: PartitionQueues, topic: str, interval_s: float) -> None:
+    def __init__(
+        self, coordinator: Any, queues: PartitionQueues, topic: str, interval_s: float, max_age_s: float = math.inf
+    ) -> None:
         self._coordinator = coordinator
         self._queues = queues
         self._topic = topic
-        self._interval_s = interval_s
+        self._interval_s, self._max_age_s = interval_s, max_age_s
         self.metadata: Callable[[], str] = str
         """Returns the metadata that is stored with each committed offset."""
         self.last_confirmed_s = monotonic_s()
         """When the group last had the offsets of all done events (by `monotonic_s`)."""
+        self._early_commit = asyncio.Event()
         self._lock = asyncio.Lock()
         self._generation = -1
+        self._unanswered: dict[int, int] = {}
+        """Partition → offset of a commit of this generation that was sent and not answered."""
 
     def resume(self, generation: int) -> None:
         """Commit in the name of `generation` from now on."""
         self._generation = generation
+        self._unanswered = {}  # the group refuses what arrives late from an older generation
 
     def suspend(self) -> None:
         """Commit nothing until the next `resume`."""
         self._generation = -1
 
     async def run(self) -> None:
-        """Commit at every interval, until cancelled."""
+        """Commit at every interval, or earlier on request, until cancelled."""
         while True:
-            await asyncio.sleep(self._interval_s)
-            await self.commit()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._early_commit.wait(), self._interval_s)
+            if not await self.commit() and self._early_commit.is_set():
+                await asyncio.sleep(self._interval_s)
 
-    async def last_commit(self, partitions: Collection[int]) -> bool:
-        """Commit `partitions` before a handover, with retries; return whether the group has all their offsets."""
-        timeout_s = LAST_COMMIT_TIMEOUT_S
+    async def last_commit(self) -> bool:
+        """Commit before a handover, with retries; return whether the group has the offsets of all done events."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(LAST_COMMIT_TIMEOUT_S):
                 # A coordinator that moves or restarts sends no event when it is back.
-                while not (is_committed := await self.commit(partitions)) and self._may_commit():  # noqa: ASYNC110
+                while not (is_committed := await self.commit()) and self._may_commit():  # noqa: ASYNC110
                     await asyncio.sleep(RETRY_INTERVAL_S)
+                return is_committed
         except TimeoutError:
-            log.warning("The last commit was not confirmed within %g s; its events may be served again", timeout_s)
+            log.warning("No commit confirmed within %g s; its events may be served again", LAST_COMMIT_TIMEOUT_S)
             return False
-        return is_committed
 
-    async def commit(self, partitions: Collection[int] | None = None) -> bool:
-        """Commit; return whether the group now has the offsets of all done events of `partitions`.
-
-        partitions: None for all owned ones. If the group refuses, a later commit includes the same offsets.
-        """
+    async def commit(self) -> bool:
+        """Commit; return whether the group has the offsets of all done events. If not for `max_age_s`, none starts."""
         async with self._lock:
             self._queues.pass_over(self._coordinator.next_fetch_offsets)
-            queues, offsets = self._committable(partitions)
-            if not offsets:
-                self.last_confirmed_s = monotonic_s()
-                return True
-            # Checked and sent without an await in between. aiokafka's own commit() may wait for a coordinator first,
-            # and then sends these offsets under its generation of that time.
-            if not self._may_commit():
-                return False
-            try:
-                await self._write(queues, offsets)
-            except FENCED_ERRORS as error:
-                log.info("Commit refused (%s); its events may be served again", type(error).__name__)
-                return False
-            except errors.KafkaError as error:
-                if not error.retriable:
-                    raise
-                return False
-            for partition, offset in offsets.items():
-                queues[partition].mark_committed(offset)
+            is_committed = await self._commit()
+            self._queues.hold(monotonic_s() - self.last_confirmed_s > self._max_age_s)
+            return is_committed
+
+    async def _commit(self) -> bool:
+        done = {p: offset for p, queue in self._queues.items() if (offset := queue.committable_offset) is not None}
+        if not done:
             self.last_confirmed_s = monotonic_s()
             return True
+        # The broker may carry out an unanswered commit later. Only the same offset is safe until a rebalance voids it.
+        offsets = {p: offset for p, offset in done.items() if self._unanswered.get(p, offset) == offset}
+        # Checked and sent without an await in between. aiokafka's own commit() may wait for a coordinator first,
+        # and then sends these offsets under its generation of that time.
+        if not offsets or not self._may_commit():
+            return False
+        queues = {p: self._queues[p] for p in offsets}
+        try:
+            await self._write(queues, offsets)
+        except FENCED_ERRORS as error:
+            log.info("Commit refused (%s); its events may be served again", type(error).__name__)
+            return False
+        except (*UNANSWERED_ERRORS, asyncio.CancelledError) as error:
+            self._unanswered |= offsets
+            self._coordinator.request_rejoin()
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            return False
+        except errors.KafkaError as error:
+            if not error.retriable:
+                raise
+            return False
+        for partition, offset in offsets.items():
+            queues[partition].mark_committed(offset)
+        if offsets == done:
+            self.last_confirmed_s = monotonic_s()
+        return offsets == done
 
     async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:
         await self._coordinator._do_commit_offsets(None, self._with_metadata(offsets))
@@ -206,24 +213,28 @@ class Committer:
         metadata = self.metadata()
         return {TopicPartition(self._topic, p): OffsetAndMetadata(offset, metadata) for p, offset in offsets.items()}
 
-    def _committable(self, partitions: Collection[int] | None) -> tuple[dict[int, PartitionQueue], dict[int, int]]:
-        queues = {p: queue for p, queue in self._queues.items() if partitions is None or p in partitions}
-        offsets = {p: offset for p, queue in queues.items() if (offset := queue.committable_offset) is not None}
-        return queues, offsets
-
     def _may_commit(self) -> bool:
         return bool(0 < self._generation == self._coordinator.generation and not self._coordinator.is_joining)
 
 
-class ProgressReporter:
-    """Writes progress reports one at a time. While the broker is away, regular reports are skipped."""
+TOPIC_QUERY_MS: Final = 500  # pause between two queries for a progress topic that is missing
 
-    def __init__(self, output: Output, topic: str, snapshot: Callable[[], Progress]) -> None:
-        self._output = output
+
+class ProgressReporter:
+    """Writes reports one at a time, with a producer of its own, so that no output waits for one."""
+
+    snapshot: Callable[[], Progress]
+    """Returns the report to write."""
+
+    def __init__(self, connection: Mapping[str, Any], topic: str) -> None:
+        self.producer = AIOKafkaProducer(**{**connection, "retry_backoff_ms": TOPIC_QUERY_MS})
+        Client.adopt(self.producer.client)
         self._topic = topic
-        self._snapshot = snapshot
         self._report_requested = asyncio.Event()
-        self._pending_report: asyncio.Future[None] | None = None
+        self.lost = 0
+        """Number of reports that could not be written."""
+        self.problem = ""
+        """Why the newest report could not be written. Empty: it was."""
 
     def report_now(self) -> None:
         """Write a report at once, because the replica's state has changed."""
@@ -232,16 +243,22 @@ class ProgressReporter:
     async def run(self) -> None:
         """Write reports until cancelled."""
         while True:
-            try:
-                await asyncio.wait_for(self._report_requested.wait(), PROGRESS_INTERVAL_S)
-            except TimeoutError:
-                if self._pending_report is not None and not self._pending_report.done():
-                    continue
             self._report_requested.clear()
             await self.report()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._report_requested.wait(), PROGRESS_INTERVAL_S)
 
     async def report(self) -> None:
-        """Write one report."""
-        progress = self._snapshot()
-        value = msgspec.json.encode(progress)
-        self._pending_report = await self._output.send(self._topic, progress.replica.encode(), value)
+        """Write one report, and return when the broker has it or it is lost."""
+        progress = self.snapshot()
+        try:
+            await self.producer.send_and_wait(self._topic, msgspec.json.encode(progress), progress.replica.encode())
+        except errors.KafkaError as error:
+            self.lost += 1
+            if not self.problem:
+                log.warning(
+                    "Cannot write progress reports to %s (%r); events are served all the same", self._topic, error
+                )
+            self.problem = f"progress reports cannot be written to {self._topic}: {error!r}"
+        else:
+            self.problem = ""

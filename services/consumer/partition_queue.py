@@ -19,7 +19,7 @@ from services.common.unpacking import MAX_POLL_BYTES, Unreadable
 class OffsetTracker:
     """Tracks the offset of a partition that may be committed: all events before it are done, and it only grows."""
 
-    __slots__ = ("_committed", "_done", "_first_uncommitted", "in_flight", "position", "skipped")
+    __slots__ = ("_committed", "_done", "in_flight", "position", "skipped")
 
     def __init__(self, offset: int | None = None) -> None:
         self.position = offset
@@ -27,15 +27,12 @@ class OffsetTracker:
         self.skipped = 0
         """Number of offsets before `position` that held no event, such as aborted records and transaction markers."""
         self._committed: int | None = offset
-        self._first_uncommitted = offset
         self.in_flight: deque[int] = deque()
         """Offsets that were begun and at which, or before which, an event is not done; ascending."""
         self._done: set[int] = set()
 
     def begin(self, offsets: Sequence[int]) -> None:
         """Note that these events, ascending, are handled from now on."""
-        if self._first_uncommitted is None:
-            self._first_uncommitted = offsets[0]
         self.in_flight.extend(offsets)
 
     def undo_begin(self, offsets: Sequence[int]) -> bool:
@@ -67,19 +64,11 @@ class OffsetTracker:
 
     def mark_committed(self, offset: int) -> None:
         """Note that the group has committed `offset`."""
-        self._committed = self._first_uncommitted = offset
+        self._committed = offset
 
     def clear_committed(self) -> None:
         """Note that the group has not committed the offset at which this tracker began."""
         self._committed = None
-
-    @property
-    def uncommitted_offsets(self) -> range:
-        """Offsets of the events that were begun here and are not committed; may be empty."""
-        if self._first_uncommitted is None:
-            return range(0)
-        end = self.in_flight[-1] + 1 if self.in_flight else self.position
-        return range(self._first_uncommitted, self._first_uncommitted if end is None else end)
 
 
 PAUSE_FETCH_RECORDS: Final = 200
@@ -302,6 +291,8 @@ class PartitionQueues:
         """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
         self._tie_breakers = count()
         self._startable = asyncio.Event()
+        self.is_held = False
+        """Whether no event may start, because nothing can be committed."""
         self.on_full: Callable[[int, bool], None] = lambda partition, is_full: None
         """Called when fetching a partition should pause (True) and resume (False)."""
         self.full_partitions: set[int] = set()
@@ -396,7 +387,7 @@ class PartitionQueues:
 
     def take(self) -> tuple[PartitionQueue, Batch] | None:
         """Start the event or batch that arrived first, of all that may start now. Return None if none may."""
-        while self._ready_queues:
+        while self._ready_queues and not self.is_held:
             queue = heappop(self._ready_queues)[-1]
             queue.is_in_line = False
             if queue.may_start(self._per_partition):
@@ -406,6 +397,11 @@ class PartitionQueues:
                 return queue, batch
         self._startable.clear()
         return None
+
+    def hold(self, is_held: bool) -> None:
+        """Start no event (True), or go on (False)."""
+        self.is_held = is_held
+        self._startable.set()
 
     def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the partition, or the key, may start."""

@@ -13,9 +13,8 @@ from prometheus_client import Metric
 
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.progress import Progress
 from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
-from services.consumer.clients import SILENCE_S, Clients, describe_uncommitted, run_unless, wait_for_silence
+from services.consumer.clients import SILENCE_S, Clients, run_unless, wait_for_silence
 from services.consumer.handover import Handover
 from services.consumer.interface import (
     BatchHandler,
@@ -35,7 +34,7 @@ from services.consumer.log_watch import LogWatch
 from services.consumer.membership import Membership
 from services.consumer.metrics import Latencies
 from services.consumer.outbox import Outbox
-from services.consumer.output import Committer, ProgressReporter
+from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.poller import Poller
 from services.consumer.server import Server, describe_error, encode_dead_letter
@@ -173,12 +172,12 @@ class PlanConsumer:
     def _build_parts(self) -> None:
         clients, options, queues = self._clients, self._options, self._queues
         self._lease = Lease(options.session_s, options.rebalance_timeout_s)
-        self._progress = ProgressReporter(clients.output, self._topics.progress, self._report)
         latencies = None if self._handler_reports_latencies else self._latencies
         self._server = Server(
             queues, self._lease, self._handle, self._on_error, options, latencies=latencies, group=self._topics.group
         )
-        arguments = (clients.coordinator, queues, self._topics.events, options.commit_interval_s)
+        max_age_s = options.commit_interval_s + max(options.session_s, options.rebalance_timeout_s)
+        arguments = (clients.coordinator, queues, self._topics.events, options.commit_interval_s, max_age_s)
         self._committer = Committer(*arguments)
         if self._outbox and clients.transactions:
             self._committer = AtomicCommitter(*arguments, outbox=self._outbox, transactions=clients.transactions)
@@ -199,7 +198,7 @@ class PlanConsumer:
             assignor=clients.assignor,
             handover=self._handover,
             plans=clients.plans,
-            on_change=self._progress.report_now,
+            on_change=clients.progress.report_now,
             on_rebalance=self._prober.on_rebalance_completed,
             failure=clients.failure,
             end_transaction=clients.transactions.end_transaction if clients.transactions else None,
@@ -223,6 +222,7 @@ class PlanConsumer:
             busy_s=self._busy_s or (lambda: self._server.busy_s),
             latencies=self._latencies,
         )
+        clients.progress.snapshot = self._vitals.progress
         clients.assignor.owned_partitions = lambda: queues.owned_partitions
         clients.coordinator.callbacks, clients.coordinator.lease = self._membership, self._lease
 
@@ -231,7 +231,6 @@ class PlanConsumer:
         pages = Pages(self._options.http_host, self._options.http_port, self._vitals)
         self._vitals.pages = pages.start(self._connection.bootstrap_servers)
         await self._log_watch.check_topic_id()
-        await self._progress.report()
         jobs: list[Coroutine[Any, Any, Any]] = [
             stop.wait(),
             Poller(self._clients.consumer, self._queues, self._topics.events).run(),
@@ -240,7 +239,7 @@ class PlanConsumer:
             self._committer.run(),
             self._log_watch.run(),
             self._clients.plans.follow(),
-            self._progress.run(),
+            self._clients.progress.run(),
             self._membership.run(),
             self._prober.run(),
             self._lease.watch(),
@@ -266,10 +265,6 @@ class PlanConsumer:
         for task in done:
             task.result()
 
-    def _report(self) -> Progress:
-        assert self._vitals is not None
-        return self._vitals.progress()
-
     async def _shut_down(self) -> None:
         silence = wait_for_silence(self._clients.coordinator.brokers, self._clients.coordinator.ping)
         try:
@@ -278,14 +273,14 @@ class PlanConsumer:
         except TimeoutError:
             log.warning("Left without an answer from Kafka; events that are not committed will be served again")
             return
-        uncommitted = describe_uncommitted(await self._membership.abandon())
-        log.warning("No broker answered for %g s: no replica can take over; %s", SILENCE_S, uncommitted)
+        await self._membership.abandon()
+        log.warning("No broker answered for %g s: events since the last commit will be served again", SILENCE_S)
         self._has_broker = False
 
     async def _leave(self) -> None:
         await self._membership.drain(self._options.drain_s)
-        await self._progress.report()
         await self._clients.output.wait_until_acknowledged()
+        await self._clients.progress.report()
 
 
 @contextmanager

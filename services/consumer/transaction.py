@@ -21,7 +21,7 @@ from contracts.plan import Eviction
 from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES
 from services.consumer.connections import Client
 from services.consumer.outbox import Outbox, Record
-from services.consumer.output import Committer, limit_batches
+from services.consumer.output import UNANSWERED_ERRORS, Committer, limit_batches
 from services.consumer.partition_queue import PartitionQueue
 from services.consumer.requests import VersionedRequest, txn_offset_commit
 
@@ -185,20 +185,13 @@ class AtomicCommitter(Committer):
     def __init__(self, *where: Any, outbox: Outbox, transactions: Transactions) -> None:
         super().__init__(*where)
         self._outbox = outbox
+        self._early_commit = outbox.early_commit
         self._transactions = transactions
         self._consecutive_losses = 0
 
-    async def run(self) -> None:
-        """Commit at every interval, or earlier if the outbox requests it, until cancelled."""
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._outbox.early_commit.wait(), self._interval_s)
-            if not await self.commit():
-                await asyncio.sleep(self._interval_s)
-
-    async def commit(self, partitions: Any = None) -> bool:
+    async def commit(self) -> bool:
         """Commit as Committer does. If the caller is cancelled, the transaction still runs to its end."""
-        return await asyncio.shield(asyncio.ensure_future(super().commit(partitions)))
+        return await asyncio.shield(asyncio.ensure_future(super().commit()))
 
     async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:
         member = (self._generation, str(self._coordinator.member_id))
@@ -211,8 +204,8 @@ class AtomicCommitter(Committer):
             if not isinstance(error, errors.RebalanceInProgressError):
                 self._leave_group(member)
             raise
-        except errors.KafkaTimeoutError as error:
-            raise errors.RequestTimedOutError from error  # retriable: no leader for an output yet
+        except (errors.KafkaTimeoutError, *UNANSWERED_ERRORS) as error:
+            raise errors.LeaderNotAvailableError from error  # retriable: nothing of it is committed
         except TransactionLostError as lost:
             self._consecutive_losses += 1
             if self._consecutive_losses >= MAX_CONSECUTIVE_LOSSES:

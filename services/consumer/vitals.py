@@ -95,8 +95,9 @@ class Vitals:
         reasons = [f"partition {p} is not served any further: {why}" for p, why in cut_off]
         if (owned_partitions or self.membership.state is ReplicaState.MEMBER) and self.lease.is_expired:
             reasons.append(f"the group has not confirmed the membership for {self.lease.age_s:.1f} s: no event starts")
-        if owned_partitions and commit_age_s > self.options.session_s + self.options.commit_interval_s:
-            reasons.append(f"done events were not committed for {commit_age_s:.1f} s")
+        held = ": no event starts" if self.queues.is_held else ""
+        if owned_partitions and (held or commit_age_s > self.options.session_s + self.options.commit_interval_s):
+            reasons.append(f"done events were not committed for {commit_age_s:.1f} s{held}")
         longest_s, limit_s = self.server.longest_handler_s(), self.options.handler_timeout_s
         if limit_s and longest_s > limit_s + CANCELLATION_GRACE_S:
             reasons.append(f"a handler has been at work for {longest_s:.0f} s and ignores its cancellation")
@@ -107,6 +108,8 @@ class Vitals:
             partitions=self.queues.served_partitions,
             lease_age_s=self.lease.age_s,
             commit_age_s=commit_age_s,
+            reports_lost=self.clients.progress.lost,
+            reports_problem=self.clients.progress.problem,
         )
 
     def collect(self) -> Iterator[Metric]:
@@ -126,6 +129,7 @@ class Vitals:
             metrics.PARTITIONS: len(partitions),
             metrics.PARTITIONS_TAKEN: self.handover.partitions_taken,
             metrics.HEALTHY: self.health().ok,
+            metrics.REPORTS_LOST: self.clients.progress.lost,
             metrics.PARTITION_AGE: {(name,): _oldest_s(queue) for name, queue in served},
             metrics.POSITION: {(name,): queue.position for name, queue in served if queue.position is not None},
         }

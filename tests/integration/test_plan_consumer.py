@@ -8,9 +8,12 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
+from aiokafka.errors import IllegalGenerationError, RequestTimedOutError
+from aiokafka.protocol.commit import OffsetCommitRequest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
 from kafka_helpers import read_all, wait_for
@@ -57,6 +60,60 @@ def test_batches_contain_consecutive_events_of_one_partition(ground: Playground)
         assert len({event.partition for event in batch}) == 1
         assert all(after.offset == before.offset + 1 for before, after in pairwise(batch))
     assert all(ground.committed(partition) == 25 for partition in range(3)), "what is done is committed at the stop"
+
+
+def test_a_commit_that_arrives_late_does_not_set_the_offset_back(ground: Playground) -> None:
+    handled: list[int] = []
+    unanswered: list[Any] = []
+
+    async def handle(event: Event) -> None:
+        handled.append(event.offset)
+
+    async def story() -> None:
+        consumer = new_consumer(ground, handle)
+        async with running(consumer):
+            ground.put(0, "a")
+            await until(lambda: handled and ground.committed(0) == 1, "the first is committed")
+            client = consumer._clients.consumer._client
+            send = client.send
+
+            async def lose(node: Any, request: Any, **more: Any) -> Any:
+                if isinstance(request, OffsetCommitRequest) and not unanswered:
+                    unanswered.append((node, request))
+                    raise RequestTimedOutError
+                return await send(node, request, **more)
+
+            client.send = lose
+            ground.put(0, "b")
+            await until(lambda: unanswered, "a commit is lost on its way")
+            ground.put(0, "c")
+            await until(lambda: ground.committed(0) == 3, "the next generation commits")
+            answer = await send(*unanswered[0])
+            assert answer.topics == [(ground.topics.events, [(0, IllegalGenerationError.errno)])]
+            assert ground.committed(0) == 3
+
+    asyncio.run(story())
+    assert handled == [0, 1, 2]
+
+
+def test_a_replica_serves_without_the_progress_topic_and_counts_the_lost_reports(ground: Playground) -> None:
+    ground.admin.delete_topics([ground.topics.progress])[ground.topics.progress].result(DEADLINE_S)
+    handled: list[str] = []
+
+    async def handle(event: Event) -> None:
+        handled.append(text(event))
+
+    async def story() -> None:
+        consumer = new_consumer(ground, handle)
+        async with running(consumer):
+            ground.put(0, "a")
+            await until(lambda: handled and consumer.health().reports_lost > 1, "it serves, and reports are lost")
+            ground.put(0, "b")
+            await until(lambda: len(handled) == 2 and ground.committed(0) == 2, "it serves on")
+            assert consumer.health().ok
+            assert ground.topics.progress in consumer.health().reports_problem
+
+    asyncio.run(story())
 
 
 def test_an_event_that_always_fails_becomes_a_dead_letter_while_other_partitions_are_served(

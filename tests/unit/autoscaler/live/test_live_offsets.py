@@ -145,6 +145,20 @@ def test_an_unknown_offset_is_none_with_a_reason_and_affects_no_other_partition(
     assert any(named in one.problem for one in reader.read()[1])
 
 
+def test_slow_metadata_delays_a_start(reader: OffsetReader, consumer: FakeConsumer) -> None:
+    described = consumer.described
+
+    def list_topics(topic: str, timeout: float) -> Metadata:
+        consumer.described = described if timeout > 1 else KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return FakeConsumer.list_topics(consumer, topic, timeout)
+
+    consumer.list_topics = list_topics  # type: ignore[method-assign]
+    with pytest.raises(NotReadyError):
+        reader.read()
+    assert reader.count_partitions(within_s=10) == 2
+    assert [partition.end for partition in reader.read()[1]] == [100, 200]
+
+
 def test_a_reading_without_any_offset_raises(reader: OffsetReader, consumer: FakeConsumer) -> None:
     consumer.ends = failure(KafkaError._TIMED_OUT)
     with pytest.raises(NotReadyError, match="end offsets of requests: Local: Timed out"):

@@ -136,6 +136,30 @@ def test_no_replica_is_killed_if_most_or_the_only_one_are_silent(replicas: int, 
     assert all(one.silent_s > 100 for one in world.group.observe().replicas[heard:])
 
 
+def test_adopted_replicas_that_the_plan_names_are_ready_and_stay_without_reports() -> None:
+    old = started(3)
+    world = GroupWorld(old.log.newest)
+    world.launcher.processes = old.launcher.processes
+    world.launcher.behind = [Orphan(name, old.launcher.newest(name)) for name in old.scaler.running]
+    world.group.start(("payment-0",))
+    assert [world.scaler.is_ready(f"payment-{n}") for n in range(3)] == [True] * 3
+    for _ in range(60):
+        world.step(1)
+    assert not any(process.signals for each in world.launcher.processes.values() for process in each)
+
+
+@pytest.mark.parametrize(("heard", "killed"), [(0, False), (1, True)])
+def test_a_start_without_a_report_is_given_up_only_if_others_report(heard: int, killed: bool) -> None:
+    world = GroupWorld()
+    world.group.start(("payment-0", "payment-1"))
+    for _ in range(40):
+        for name in ("payment-0",)[:heard]:
+            world.report(name)
+        world.step(1)
+    assert bool(world.launcher.processes["payment-1"][0].signals) is killed
+    assert not world.launcher.processes["payment-0"][0].signals
+
+
 def test_several_hung_replicas_are_replaced_one_at_a_time() -> None:
     world = started(7)
     well = [f"payment-{ordinal}" for ordinal in range(5)]

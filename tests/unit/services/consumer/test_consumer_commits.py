@@ -43,7 +43,7 @@ async def test_no_commit_is_sent(reason):
         s.group.generation = 6 if "another" in reason else -1
         s.committer.resume(s.group.generation if "no" in reason.split() else 5)
     assert not await s.committer.commit()
-    assert not await s.committer.last_commit([0, 1])
+    assert not await s.committer.last_commit()
     assert s.group.take_log() == []
 
 
@@ -66,8 +66,8 @@ async def test_a_non_retriable_commit_error_is_raised():
 async def test_the_last_commit_is_retried_while_the_coordinator_moves():
     s = Harness()
     s.group.answers = [errors.NotCoordinatorForGroupError(), errors.GroupLoadInProgressError()]
-    assert await s.committer.last_commit([0])
-    assert s.group.take_log() == ["commit {0: 3}"]
+    assert await s.committer.last_commit()
+    assert s.group.take_log() == ["commit {0: 3, 1: 3}"]
 
 
 async def test_the_last_commit_is_not_retried_without_membership():
@@ -80,7 +80,34 @@ async def test_the_last_commit_is_not_retried_without_membership():
 
     s.committer._coordinator = Fenced(generation=5)
     async with asyncio.timeout(1):
-        assert not await s.committer.last_commit([0])
+        assert not await s.committer.last_commit()
+
+
+@pytest.mark.parametrize("error", output.UNANSWERED_ERRORS)
+async def test_after_an_unanswered_commit_only_the_same_offset_is_sent_until_the_next_generation(error):
+    s = Harness()
+    s.group.answers = [error()]
+    assert not await s.committer.commit()
+    assert s.group.take_log() == ["rejoin"], "the next generation voids it"
+    s.serve(0, 3, 1)
+    assert not await s.committer.commit(), "partition 0 is further than the commit that may arrive late"
+    assert s.group.take_log() == ["commit {1: 3}"]
+    s.group.generation = 6
+    s.committer.resume(6)
+    assert await s.committer.commit()
+    assert s.group.group == {0: 4, 1: 3}
+
+
+async def test_no_event_starts_while_commits_fail_for_too_long():
+    s = Harness()
+    s.committer._max_age_s = -1.0
+    s.queues.put(0, records(3, 1), 1)
+    s.group.answers = [errors.GroupCoordinatorNotAvailableError()]
+    assert not await s.committer.commit()
+    assert s.queues.take() is None
+    s.committer._max_age_s = 60.0
+    assert await s.committer.commit()
+    assert s.queues.take() is not None
 
 
 async def test_the_last_commit_ends_at_its_deadline(monkeypatch):
@@ -89,12 +116,12 @@ async def test_the_last_commit_ends_at_its_deadline(monkeypatch):
     monkeypatch.setattr(output, "RETRY_INTERVAL_S", 0.005)
     s.group.answers = [errors.NotCoordinatorForGroupError() for _ in range(1000)]
     async with asyncio.timeout(1):
-        assert not await s.committer.last_commit([0])
+        assert not await s.committer.last_commit()
 
 
 async def test_a_commit_in_progress_has_no_effect_on_a_partition_that_was_lost_and_taken_again():
     s = Harness()
-    pending = asyncio.ensure_future(s.committer.commit([0]))
+    pending = asyncio.ensure_future(s.committer.commit())
     await asyncio.sleep(0)
     s.queues.drop([0])
     s.queues.open({0: 7}, epoch=2)

@@ -323,7 +323,7 @@ async def test_an_event_that_is_not_done_in_time_stays_uncommitted():
 # Leaving without an answer
 
 
-async def test_abandoning_returns_the_uncommitted_offsets_and_loses_all_partitions():
+async def test_abandoning_loses_all_partitions():
     s = Harness()
     await s.rebalance(1, 0, 1, 2)
     s.serve(0, 2)
@@ -331,7 +331,7 @@ async def test_abandoning_returns_the_uncommitted_offsets_and_loses_all_partitio
     s.serve(0)
     s.start(1)
     s.group.take_log()
-    assert await s.handover.abandon() == {0: range(2, 3), 1: range(0, 1)}
+    await s.handover.abandon()
     assert s.group.take_log() == ["lost [0, 1, 2]"], "no commit is tried, and no partition is released"
     assert s.queues.owned_partitions == frozenset()
 

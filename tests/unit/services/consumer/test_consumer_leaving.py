@@ -110,7 +110,7 @@ async def test_an_abandoning_replica_gets_no_partitions_from_a_late_rebalance():
     await s.rebalance(1, 0, 0)
     s.serve(0, 2)
     s.take_log()
-    assert await s.me.abandon() == {0: range(0, 2)}
+    await s.me.abandon()
     assert s.take_log() == ["lost [0]"]
     assert s.me.state is ReplicaState.STOPPING
     await s.me.apply_assignment(frozenset({0, 1}), 2)

@@ -33,7 +33,7 @@ def test_an_output_without_an_acknowledgement_ends_the_replica(monkeypatch: pyte
         await output.send("settled", None, b"one")
         with pytest.raises(KafkaTimeoutError, match="not acknowledged within 120 s"):
             await output.watch()
-        await output.stop()
+        await output.producer.stop()
         return checks
 
     assert asyncio.run(run()) == 50 + ACK_TIMEOUT_S

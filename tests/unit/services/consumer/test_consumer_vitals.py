@@ -34,6 +34,7 @@ class Replica:
             rebalance_reports=[], state=state, member_id="", generation=1, plans=SimpleNamespace(newest_plan=None),
             assignor=SimpleNamespace(last_assignment=SimpleNamespace(epoch=0)),
             clock_offset_s=0.0, consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.create(None),
+            progress=SimpleNamespace(lost=3, problem="no topic"),
         )  # fmt: skip
         self.vitals = Vitals(
             replica="one", incarnation="1", topics=Topics(group="g", events=TOPIC, plans="", progress=""),

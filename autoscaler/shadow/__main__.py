@@ -122,7 +122,7 @@ class Shadow:
             f"{self._name}, {minutes:.1f} minutes: the group used {actual.replica_s / 60:.1f} replica-minutes, "
             f"the shadow {shadow.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event waited longer than "
             f"{self._settings.latency_target_s:g} s for {actual.late_s:.0f} s, in the shadow for {shadow.late_s:.0f} s "
-            f"({self._group.unknown_s:g} s of the group's waits may be the age of commits, and do not count)"
+            f"({self._group.unknown_s:.0f} s of the group's waits may be the age of commits, and do not count)"
         )
 
     def _tick(self) -> None:

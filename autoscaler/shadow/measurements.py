@@ -92,8 +92,8 @@ class CommittedRates:
         self._last: dict[str, tuple[frozenset[int], float, float]] = {}
         """Member → its partitions, time of its last commit, and sum of its committed offsets then."""
         self._samples: deque[float] = deque(maxlen=MAX_SAMPLES)
-        self.commit_intervals_s: deque[float] = deque([0.0] * MIN_SAMPLES, maxlen=MAX_SAMPLES)
-        """Times between two commits of a member; zeros until enough are known."""
+        self.commit_intervals_s: deque[float] = deque([np.inf] * MIN_SAMPLES, maxlen=MAX_SAMPLES)
+        """Times between two commits of a member; infinite until enough are known."""
 
     @property
     def service_rate(self) -> float | None:

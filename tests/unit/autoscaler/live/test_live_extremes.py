@@ -78,11 +78,11 @@ PLAN = full_plan("payment", "payments.requested", 7)
     [
         (
             {"replicas": tuple(f"payment-{number}" for number in range(300))},
-            "was for 300 replicas and 4 partitions, now 4 and 4, each with a valid owner",
+            "did not fit 4 partitions and 4 replicas",
         ),
         (
             {"assignment": {0: "payment-0", 1: "payment-9", 99: "payment-1"}},
-            "was for 2 replicas and 3 partitions, now 2 and 4, each with a valid owner",
+            "did not fit 4 partitions and 4 replicas",
         ),
         ({"replicas": ("payment-0",) * 3}, "did not fit 4 partitions and 4 replicas"),
         ({"assignment": None}, "stays in force"),

@@ -25,7 +25,6 @@ from services.consumer.rebalance import (
 PROTOCOL_VERSION: Final = 0
 """Version of Kafka's ConsumerProtocolSubscription and -Assignment in which only the user data is ours."""
 YIELD_AFTER_S: Final = 0.7  # a leader that cannot read a newer plan for this long leaves, so that another one leads
-YIELD_PAUSE_S: Final = 30.0  # then it does not do so again, in case that there is no such plan
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +145,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
             self._behind = epoch, now_s
         self.gives_up_lead = knows and now_s - self._behind[1] > YIELD_AFTER_S
         if self.gives_up_lead:
-            self._behind = epoch, now_s + YIELD_PAUSE_S
+            self._behind = epoch, now_s + 30.0  # not again soon: there may be no such plan
 
     def on_assignment(self, assignment: Any) -> None:
         """Store the metadata of this member's assignment."""

@@ -105,6 +105,10 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         partitions = frozenset(p for topic, own in decoded.assignment if topic == self._topic for p in own)
         await self.callbacks.apply_assignment(partitions, generation)
 
+    async def _stop_heartbeat_task(self) -> None:
+        await asyncio.sleep(0)  # aiokafka awaits the cancelled task, which raises if it has not taken its first step
+        await super()._stop_heartbeat_task()
+
     async def _do_commit_offsets(self, assignment: Any, offsets: Any) -> None:
         if self.is_joining:  # it would queue behind JoinGroup and arrive with a stale generation
             raise RebalanceInProgressError(self.group_id)

@@ -122,7 +122,7 @@ class Membership:
     async def apply_assignment(self, partitions: frozenset[int], generation: int) -> None:
         """Serve the assigned partitions, and rejoin if another rebalance is needed."""
         async with self._leave_lock:
-            if not self._is_subscribed:
+            if not self._is_subscribed or generation != self.coordinator.generation:  # left, or joined again, meanwhile
                 return
             try:
                 rejoin = await self.handover.apply_assignment(partitions, generation)

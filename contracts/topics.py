@@ -57,7 +57,7 @@ class KeyedTopics(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledGroup(Settings):
-    """The group that is scaled. Its control topics are those of the namespace."""
+    """The group that is scaled. Its topic may have any name; the names of control topics begin with the namespace."""
 
     topic: str = setting("")
     """Full name of the topic that the scaled group reads; empty: `payments.requested` of the namespace."""

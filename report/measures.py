@@ -85,7 +85,7 @@ def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) 
     """Return the capacity c of `per_second_packing`, in events. Raises ValueError if it is below 1."""
     capacity = floor(service_rate * (latency_target_s if bursts and latency_target_s <= 1 else 1.0) + 1e-9)
     if capacity < 1:
-        raise ValueError(f"μ = {service_rate} events/s and W = {latency_target_s} s leave no room for one event")
+        raise ValueError(f"μ = {service_rate} events/s serves no event within W = {latency_target_s} s")
     return capacity
 
 

@@ -170,10 +170,10 @@ def check_events(source: str | Path, needed: Sequence[str] = RUN_COLUMNS) -> lis
 
 
 def copy_events(source: str, to: Path) -> frozenset[str]:
-    """Copy external events to `to`, with all columns of a run; return the optional columns that have values.
+    """Copy a file of events to `to`, with the columns of a run that it lacks; return its optional columns with values.
 
-    The source must have `REQUIRED_COLUMNS`. Without counts, an event counts as requested once, and as settled once if
-    it is done. Raises ReportError.
+    The source must have `REQUIRED_COLUMNS`. If it has no counts of records, each event has one request, and one
+    settlement if it has a `done_us`. Raises ReportError.
     """
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import compute as pc  # noqa: PLC0415

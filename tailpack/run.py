@@ -81,7 +81,7 @@ class Run:
         self._phases: dict[str, float] = {}
 
     def execute(self) -> Path:
-        """Run and report. Raises TailpackError if that fails, KeyboardInterrupt after everything has stopped."""
+        """Perform the live run; return its folder. Raises TailpackError, KeyboardInterrupt after all has stopped."""
         try:
             setup = expect_spark()
             self._setup = setup.pid if setup else None

@@ -65,7 +65,7 @@ class Packing(NamedTuple):
 
 @compiled
 def new_packing(consumers: int) -> Packing:
-    """Return the initial state of a packing with `consumers` ranks."""
+    """Return an empty packing for `consumers` consumers: none is open, and none has load."""
     return Packing(
         np.empty(consumers, np.int64), np.zeros(consumers), np.zeros(consumers, np.bool_), np.array([0, 0, NONE])
     )

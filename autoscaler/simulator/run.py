@@ -161,7 +161,7 @@ class Run:
 
     @property
     def duplicates(self) -> int:
-        """Number of repetitions."""
+        """Number of times that a finished event was served again."""
         return len(self.repeated)
 
     def entries(self, started_us: int = 0) -> Iterator[JournalEntry]:

@@ -85,7 +85,7 @@ class LogWatch:
                     await self._handle_cut_off(partition, queue)
 
     async def check_topic_id(self) -> None:
-        """Query the topic's id, and cut off all partitions that were read if it has changed."""
+        """Query the topic's id. If it has changed, mark each partition that was read as cut off from its log."""
         try:
             new_id = await asyncio.wait_for(topic_id(self._consumer._client, self._topic), ANSWER_TIMEOUT_S)
         except (KafkaError, TimeoutError) as error:

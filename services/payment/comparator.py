@@ -91,8 +91,8 @@ def configure_group(connection: Connection, heartbeat_s: float, session_s: float
     except (KafkaException, TimeoutError) as error:
         why = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
         raise ServiceError(
-            f"group {group} on {connection.bootstrap_servers} cannot be set up for KIP-848 ({why}); raise the setting "
-            "or lower the broker's minimum"
+            f"group {group} on {connection.bootstrap_servers} cannot be set up for KIP-848 ({why}); raise "
+            "heartbeat_s or session_s, or lower the broker's minimum"
         ) from error
 
 

@@ -96,7 +96,7 @@ def _exit_of(ended: Raw, status: Raw) -> Exit:
 
 @dataclass(slots=True, eq=False)
 class PodInstance:
-    """One past, current or future container in a pod of a replica. Changed only under its launcher's lock."""
+    """One run of a replica's container: ended, running, or waiting for its pod. Guarded by its launcher's lock."""
 
     replica: str
     on_change: Callable[[], None]

@@ -1,4 +1,4 @@
-"""Guards: policies that wrap another policy and restrict it. Each adds to the reason what it vetoed."""
+"""Guards: policies that wrap another policy and restrict it. A guard appends to the reason why it vetoed a change."""
 
 from autoscaler.policies.guards.faults import CountByLoad, Fallback, IgnoreStuckPartitions
 from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, StabiliseDown, WaitForReplicas

@@ -238,7 +238,7 @@ class ReplicaScaler:
 
     def _observe_report(self, replica: RequestedReplica, report: Progress | None) -> None:
         instance = replica.instance
-        if instance is None or report is None or not self.is_source_of(report):
+        if instance is None or report is None or report.replica != replica.name or not self.is_source_of(report):
             return
         if replica.report is None:
             replica.incarnation = report.incarnation

@@ -27,6 +27,7 @@ from chaos_suite.faults import BROKERS, LEADER, REPLICA, Fault, Kind
 from chaos_suite.proxy import Mode
 from chaos_suite.world import World
 from contracts.waiting import WaitTimeoutError, until
+from tailpack.errors import TailpackError
 
 ADMIN_S: Final = 5.0
 MAX_PARTITIONS: Final = 60
@@ -64,6 +65,7 @@ class Injector:
         self._going: list[tuple[float, ExitStack]] = []
         self.disturbed: set[str] = set()
         self.not_done: list[str] = []
+        self._topics_are_missing = False
         self._ways: dict[Kind, Callable[[Fault], Iterator[None]]] = {
             Kind.KILL: self._process,
             Kind.TERMINATE: self._process,
@@ -100,10 +102,14 @@ class Injector:
         """End the faults whose time is over; without `now_s` all of them."""
         due = [one for one in self._going if one[0] <= now_s]
         self._going = [one for one in self._going if one not in due]
-        for _, end in due:
+        ends: list[Callable[[], object]] = [end.close for _, end in due]
+        if not self._going and self._topics_are_missing:  # only now is every broker there to create them
+            ends.append(self._world.make_topics)
+            self._topics_are_missing = False
+        for end in ends:
             try:
-                end.close()
-            except (KafkaException, OSError, psutil.Error) as failed:
+                end()
+            except (KafkaException, OSError, psutil.Error, TailpackError) as failed:
                 self.not_done.append(f"a fault could not be ended: {failed}")
 
     def _process(self, fault: Fault) -> Iterator[None]:
@@ -181,7 +187,7 @@ class Injector:
             until(lambda: topic not in admin.list_topics(timeout=ADMIN_S).topics, PROOF_S, f"{topic} is gone")
             yield
         finally:
-            self._world.make_topics()
+            self._topics_are_missing = True
 
     def _unwritable(self, fault: Fault) -> Iterator[None]:
         topic = f"{self._world.namespace}.{fault.target}"

@@ -209,7 +209,8 @@ class Injector:
     def _alter(self, topic: str, operation: AlterConfigOpType) -> None:
         setting = ConfigEntry("min.insync.replicas", str(BROKERS), incremental_operation=operation)
         named = ConfigResource(ResourceType.TOPIC, f"{self._world.namespace}.{topic}", incremental_configs=[setting])
-        self._admin().incremental_alter_configs([named], request_timeout=ADMIN_S)[named].result(ADMIN_S)
+        admin = self._admin()  # it must live until it has the answer
+        admin.incremental_alter_configs([named], request_timeout=ADMIN_S)[named].result(ADMIN_S)
 
     def _foreign(self, _: Fault) -> Iterator[None]:
         topics = self._admin().list_topics(timeout=ADMIN_S).topics

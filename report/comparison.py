@@ -156,7 +156,6 @@ def _difference(pairs: Sequence[tuple[ComparedRun, ComparedRun]], name: str) -> 
 
 
 def _pairs(runs: Sequence[ComparedRun], reference: Sequence[ComparedRun]) -> list[tuple[ComparedRun, ComparedRun]]:
-    """Pair each run with a run of the reference that has the same seed. Each run of the reference is used once."""
     unpaired, found = list(reference), []
     for run in runs:
         if partner := next((other for other in unpaired if other.info.seed == run.info.seed), None):

@@ -82,7 +82,6 @@ def integrity(rows: Rows, counts: Mapping[str, int], *, lost: int | None, key_or
 
 
 def _effects(events: Table, *, pipeline: bool) -> tuple[Mask, Mask]:
-    """Return whether each event has all effects, and whether it has one twice."""
     complete, doubled = events["settled_records"] > 0, events["settled_differ"] == 1
     if pipeline:
         shipped, notified, declined = events["shipped_records"], events["notified_records"], events["accepted"] == 0

@@ -154,7 +154,6 @@ def rebalances(
 
 
 def _changes(rows: Rows, owners: Table) -> list[Takeover]:
-    """Return the takeovers in order of time, with `sent_us`."""
     found = [each for each in takeovers(owners) if each.left_us < each.came_us and each.partition != UNKNOWN_PARTITION]
     found = sorted(found, key=lambda takeover: (-takeover.came_us, takeover.partition))[:MAX_TAKEOVERS]
     if not found:

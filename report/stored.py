@@ -98,7 +98,6 @@ def is_complete(place: Path) -> bool:
 
 
 def _parquet(source: str | Path) -> "dataset.Dataset":
-    """Return the Parquet file or folder at a path, or at a URI that pyarrow supports."""
     from pyarrow import dataset  # noqa: PLC0415
 
     system, place = _found(source)

@@ -16,8 +16,8 @@ from studies.grouped_streams import KEYS, Arrivals, Stream, play
 from studies.verdict import FACT, Statement, StudyResult, judge, verdict
 
 PAPER: Final = "Nasir et al. 2017"
-PARTITIONERS: Final[tuple[Partitioner, ...]] = tuple(one for one in Partitioner if one is not Partitioner.EXPLICIT)
-KG, PKG, POTC, PORC, CH, SG, CG = (one for one in PARTITIONERS if one is not Partitioner.STICKY_SPLIT)
+PARTITIONERS: Final[tuple[Partitioner, ...]] = tuple(kind for kind in Partitioner if kind is not Partitioner.EXPLICIT)
+KG, PKG, POTC, PORC, CH, SG, CG = (kind for kind in PARTITIONERS if kind is not Partitioner.STICKY_SPLIT)
 EVENTS, QUICK_EVENTS = 10_000_000, 400_000
 SHORTER_BY: Final = 5
 """Factor by which streams are shorter: for sources and ε, and for skew and workers in all seeds but the first."""
@@ -75,7 +75,7 @@ def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], 
         yield SKEW, {**(plain if first else fewer), "skew": skew, "capacities": ((1.0,) * workers,)}, every
     for sources in SOURCES:
         yield SOURCE, {**fewer, "sources": sources}, every
-    yield LIMIT, fewer, [(one, epsilon, VIRTUAL_PER_WORKER) for epsilon in EPSILONS for one in BOUNDED]
+    yield LIMIT, fewer, [(bounded, epsilon, VIRTUAL_PER_WORKER) for epsilon in EPSILONS for bounded in BOUNDED]
     yield VIRTUAL_WORKERS, unequal, [(CG, EPSILON, virtual) for virtual in VIRTUALS]
 
 
@@ -85,8 +85,8 @@ def play_job(job: Job) -> Row:
     arrivals = Arrivals(Stream(**{key: params[key] for key in params if key != "ways"}, seed=job.seed))
     found = {}
     for partitioner, epsilon, virtual in params["ways"]:
-        one = play(arrivals, Partitioner(partitioner), epsilon=epsilon, virtual=virtual)
-        found[_label(partitioner, epsilon, virtual)] = {name: round(one[name], 6) for name in MEASURES}
+        figures = play(arrivals, Partitioner(partitioner), epsilon=epsilon, virtual=virtual)
+        found[_label(partitioner, epsilon, virtual)] = {name: round(figures[name], 6) for name in MEASURES}
     return found
 
 
@@ -111,7 +111,7 @@ def reproduce(folder: Path, *, events: int = EVENTS, seeds: int = SEEDS, **how: 
 
 
 def _job(study: str, stream: Mapping[str, Any], ways: Sequence[tuple[Partitioner, float, int]], seed: int) -> Job:
-    params = {**stream, "ways": tuple((str(one), epsilon, virtual) for one, epsilon, virtual in ways)}
+    params = {**stream, "ways": tuple((str(partitioner), epsilon, virtual) for partitioner, epsilon, virtual in ways)}
     return Job(scenario="consistent-grouping", policy=study, seed=seed, changes=sorted_changes(params))
 
 
@@ -149,7 +149,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
     def rises(lines: Iterable[Sequence[Cell]], measure: str) -> list[Observation]:
         return [pair for line in lines for a, b in pairwise(line) for pair in orders([a], [b], measure)]
 
-    by_skew = [[one for one in of(SKEW, KG) if one.workers == workers] for workers in WORKERS]
+    by_skew = [[row for row in of(SKEW, KG) if row.workers == workers] for workers in WORKERS]
     hot = {cell: cell.workers / (1 / np.arange(1, KEYS + 1) ** cell.skew).sum() for cell in of(SKEW, PKG)}
     clear = [cell for cell in hot if hot[cell] <= 0.2 or hot[cell] > 2]
     queues = [(cell, cells[cell]["queue_half_s"], cells[cell]["queue_end_s"]) for cell in of(CAPACITY, KG, SG)]
@@ -174,7 +174,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
         ("PoRC, CH: their imbalance is at most ε", "at most ε",
          extent(of(LIMIT, PORC, CH), lambda cell: balanced(cell, cell.epsilon + FACT))),
         ("PoRC, CH: a larger ε takes less memory", "falls",
-         rises((of(LIMIT, one)[::-1] for one in (PORC, CH)), "memory")),
+         rises((of(LIMIT, bounded)[::-1] for bounded in (PORC, CH)), "memory")),
         ("100 virtual workers a worker balance better than 10, and 10 than one", "better",
          rises([of(VIRTUAL_WORKERS, CG)[::-1]], "imbalance")),
     ]  # fmt: skip

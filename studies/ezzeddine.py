@@ -96,7 +96,7 @@ CONTRADICTS_ITSELF: Final = "the paper's own figure integrates to 21.4 r-m"
 def reproduce(folder: Path, *, seeds: int = 5, **how: Any) -> StudyResult:
     """Run the jobs of the two papers' statements, each once, and compare."""
     papers = [list(closer()), list(iccbdc())]
-    jobs = {one: one.jobs(seeds) for paper in papers for one in paper if isinstance(one, Run)}
+    jobs = {run: run.jobs(seeds) for paper in papers for run in paper if isinstance(run, Run)}
 
     def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
         return (row for paper in papers for row in under_best_interpretation(paper, jobs, rows))
@@ -138,7 +138,7 @@ def closer() -> Iterator[Printed]:
         yield from _pair("Heartbeat 3 s and 0.5 s, Algorithm 2", scenario, rows, f"{scenario}: 0.5 s > 3 s")
     for s in (0.5, 2.0):
         what, row = f"t_r {s:g} s", {"rebalance_time_s": s}
-        rows = [(f"{what}, {one}", one, row, REBALANCE[s, one]) for one in ("algorithm-1", "algorithm-2")]
+        rows = [(f"{what}, {name}", name, row, REBALANCE[s, name]) for name in ("algorithm-1", "algorithm-2")]
         yield from _pair("Rebalances made longer, W1", "w1", rows, f"{what}: algorithm-2 > algorithm-1")
     for what, published, why in (
         ("start-up of a replica", "88 % within 10 to 50 s", "`tailpack compare w1 --axis startup` sweeps it"),
@@ -160,7 +160,7 @@ def _interpretations(policy: str, *, skewed: bool = False, row: Changes | None =
     if policy in REFERENCES:
         return interpretations(policy, {"computed": NO_COST}, REFERENCES[policy])
     base = {**EAGER_CLUSTER, **({} if skewed else {"split": "random"})}
-    return interpretations(policy, {name: {**base, **one} for name, one in CLOSER_INTERPRETATIONS.items()}, row)
+    return interpretations(policy, {name: {**base, **more} for name, more in CLOSER_INTERPRETATIONS.items()}, row)
 
 
 def _run(table: str, what: str, scenario: str, printed: dict[str, float], tried: tuple[Interpretation, ...]) -> Run:
@@ -198,8 +198,8 @@ def iccbdc() -> Iterator[Printed]:
 
 
 def _placed(assigned: str, row: Changes) -> tuple[Interpretation, ...]:
-    every = {name: {**EAGER_CLUSTER, **one} for name, one in ICCBDC_INTERPRETATIONS.items()}
-    by_chance = {f"{name}, by chance": one for name, one in every.items()}
+    every = {name: {**EAGER_CLUSTER, **more} for name, more in ICCBDC_INTERPRETATIONS.items()}
+    by_chance = {f"{name}, by chance": changes for name, changes in every.items()}
     sticky = assigned == STICKY
     return interpretations("ffd-2022", every, row, SAME_COUNTS if sticky else "") + interpretations(
         "ffd-2022", by_chance, row, BY_CHANCE if sticky else ""

@@ -47,7 +47,7 @@ class Arrivals:
         edges = np.cumsum(weights / weights.sum())
         self.keys = np.minimum(np.searchsorted(edges, chance.random(stream.events)), KEYS - 1).astype(np.int32)
         key_ids = chance.integers(0, 2**32, KEYS).tolist()
-        self.hashes = np.array([mix(one, 9) for one in key_ids], dtype=np.int64)
+        self.hashes = np.array([mix(key, 9) for key in key_ids], dtype=np.int64)
         shares = np.asarray(stream.capacities, dtype=float)
         self.rates = shares * (MEAN_RATE / shares.mean(axis=1, keepdims=True))
         gap_s = 1 / (UTILISATION * MEAN_RATE * shares.shape[1])

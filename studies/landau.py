@@ -114,7 +114,9 @@ def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATI
 
     def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
         found = {
-            delta: {one: [tuple(rows[job][one]) for (of, _), job in jobs.items() if of == delta] for one in THE_TWELVE}
+            delta: {
+                name: [tuple(rows[job][name]) for (of, _), job in jobs.items() if of == delta] for name in THE_TWELVE
+            }
             for delta in HEADLINES
         }
         return statements(found, f"{streams} streams of {iterations} iterations")
@@ -144,7 +146,7 @@ def statements(found: Mapping[int, Means], reading: str) -> Iterator[Statement]:
         front = {THE_TWELVE[at] for at in pareto_front([(-means[name][0], means[name][1]) for name in THE_TWELVE])}
         off = [f"{name} at δ = {delta}" for name in ALWAYS_PARETO_OPTIMAL if name not in front]
         exceptions["MBF, MBFP and MWF are Pareto-optimal among the twelve"] += off
-    first, last = ({name: bootstrap_interval([one for one, _ in found[delta][name]]) for name in THE_TWELVE}
+    first, last = ({name: bootstrap_interval([moved for moved, _ in found[delta][name]]) for name in THE_TWELVE}
                    for delta in HEADLINES)  # fmt: skip
     exceptions["the Rscore grows with δ for all algorithms"] = [
         name for name in THE_TWELVE if last[name].low <= first[name].high

@@ -29,7 +29,7 @@ def run_job(job: Job) -> Row:
     began_s, question = time.perf_counter(), job.read_scenario()
     sent = build_events(question)
     placed, _ = run_scenario(question, sent, keep_events=False)
-    counts = tuple((one.at_s, one.replicas) for one in placed.changes)
+    counts = tuple((change.at_s, change.replicas) for change in placed.changes)
     chance = np.random.default_rng(question.seed) if job.how == BY_CHANCE else None
     replayed = Replayed(question.autoscaler.policy, counts, chance)
     run = simulate(sent.workload(), replayed, settings_of(question), keep_events=False)

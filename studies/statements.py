@@ -101,7 +101,7 @@ class Run:
         printed_text = ", ".join(RULES[name].text(value) for name, value in self.printed.items())
         results = found.get(self, {})
         tried = self.interpretations
-        used = next((one for one in tried if one.name == reading or len(tried) == 1), None)
+        used = next((each for each in tried if each.name == reading or len(tried) == 1), None)
         if used is None or used.name not in results:
             return _statement(self, printed_text, why="nothing was run")
         rows = results[used.name]
@@ -111,7 +111,7 @@ class Run:
         return _statement(
             self,
             printed_text,
-            ours=", ".join(RULES[one].text(fmean(self.figure(one, row) for row in rows)) for one in self.printed),
+            ours=", ".join(RULES[rule].text(fmean(self.figure(rule, row) for row in rows)) for rule in self.printed),
             reading="; ".join(filter(None, [used.name, *row_changes, used.how])),
             verdict=verdict(not misses),
             why="; ".join(filter(None, [f"nearest seed: {misses}", self.reservation])) if misses else "",
@@ -137,7 +137,7 @@ class Contrast:
         """Return the difference of each seed, by interpretation that both rows have."""
         better, worse = (found.get(run, {}) for run in (self.better, self.worse))
         return {
-            name: [one["in_sla"] - other["in_sla"] for one, other in zip(rows, worse[name], strict=True)]
+            name: [row["in_sla"] - other["in_sla"] for row, other in zip(rows, worse[name], strict=True)]
             for name, rows in better.items()
             if name in worse
         }
@@ -194,12 +194,12 @@ def under_best_interpretation(
         for run, interpretations in jobs.items()
     }
     count: Counter[str] = Counter()
-    for one in statements:
-        if not isinstance(one, Statement) and len(holds := one.holds(found)) > 1:
+    for statement in statements:
+        if not isinstance(statement, Statement) and len(holds := statement.holds(found)) > 1:
             count.update({name: int(good) for name, good in holds.items()})
     reading = max(count, key=count.__getitem__, default="")
-    for one in statements:
-        yield one if isinstance(one, Statement) else one.row(found, reading)
+    for statement in statements:
+        yield statement if isinstance(statement, Statement) else statement.row(found, reading)
 
 
 def interpretations(

@@ -67,7 +67,8 @@ def verdict(holds: bool) -> str:
 def summary(rows: Sequence[Statement]) -> str:
     """Return the number of rows by verdict, as text."""
     count = Counter(row.verdict for row in rows)
-    return f"{len(rows)} statements: " + ", ".join(f"{count[one]} {one}" for one in (REPRODUCED, DIFFERS, UNKNOWN))
+    verdicts = ", ".join(f"{count[verdict]} {verdict}" for verdict in (REPRODUCED, DIFFERS, UNKNOWN))
+    return f"{len(rows)} statements: {verdicts}"
 
 
 def page(rows: Sequence[Statement]) -> str:
@@ -78,8 +79,8 @@ def page(rows: Sequence[Statement]) -> str:
         parts += [f"## {paper}", summary(own) + "."]
         for name, found in groupby(own, key=lambda row: row.table):
             cells = [
-                (one.what, one.published, one.ours, one.reading, f"{one.verdict}{f': {one.why}' if one.why else ''}")
-                for one in found
+                (row.what, row.published, row.ours, row.reading, f"{row.verdict}{f': {row.why}' if row.why else ''}")
+                for row in found
             ]
             parts.append(f"**{name}**\n\n" + table(("", "published", "ours", "interpretation", "verdict"), cells))
     return "\n\n".join(parts)

@@ -171,12 +171,12 @@ def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
     rows = []
     for replica in sorted({*(partition.owner or "none" for partition in partitions), *state.replicas}):
         owned = [partition for partition in partitions if (partition.owner or "none") == replica]
-        rate = sum(one.arrival_rate for one in owned)
+        rate = sum(load.arrival_rate for load in owned)
         used = f"{rate:4.0f} ev/s = {100 * rate / tick.service_rate:3.0f} % of μ" if tick and owned else ""
         cells = Text()
-        for one in owned:
-            colour = PALETTE[one.partition % len(PALETTE)]
-            cells.append(f" p{one.partition} {one.arrival_rate:.0f} ", style=f"black on {colour}")
+        for load in owned:
+            colour = PALETTE[load.partition % len(PALETTE)]
+            cells.append(f" p{load.partition} {load.arrival_rate:.0f} ", style=f"black on {colour}")
             cells.append(" ")
         rows.append((replica, Text(used or str(state.replicas.get(replica, "")), style="dim"), cells))
     columns = (Column(no_wrap=True), Column(no_wrap=True), Column(ratio=1))

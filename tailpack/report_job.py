@@ -71,7 +71,7 @@ def write_report(
                         raise TailpackError(f"the report failed: {_last_line(output)}")
                     return
                 members = enumerate(_process_tree(job))
-                while_waiting({f"spark {number}" if number else "spark driver": one.pid for number, one in members})
+                while_waiting({f"spark {number}" if number else "spark driver": each.pid for number, each in members})
             raise TailpackError(f"the report was not finished within {DEADLINE_S:.0f} s; see {log}")
         finally:
             if job:

@@ -186,7 +186,7 @@ class Run:
                 raise TailpackError(f"{failed.name} does not start: {failed.ending()}; see {failed.log}")
             if time.monotonic() > deadline:
                 state = screen.watcher.state
-                why = "".join(f" ({one})" for one in [*state.incidents, *state.problems][-1:])
+                why = "".join(f" ({problem})" for problem in [*state.incidents, *state.problems][-1:])
                 late = f"not ready within {READY_DEADLINE_S:.0f} s: {', '.join(waiting)}{why}"
                 raise TailpackError(f"{late}; see {self.folder / 'logs'}")
 

@@ -159,8 +159,9 @@ class Watcher:
         }
         own = {"group.id": qualified(connection.namespace, "watcher"), "enable.auto.commit": False, "log_level": 0}
         self._consumer = Consumer(connection.librdkafka() | own)
-        partitions = [(name, range(partitions_of(one, 0, pipeline_partitions))) for name, one in self._names.items()]
-        self._consumer.assign([TopicPartition(name, number, 0) for name, numbers in partitions for number in numbers])
+        counts = {name: partitions_of(topic, 0, pipeline_partitions) for name, topic in self._names.items()}
+        places = [TopicPartition(name, number, 0) for name, count in counts.items() for number in range(count)]
+        self._consumer.assign(places)
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = JournalDecoder()
 

@@ -119,7 +119,7 @@ def _plain(value: Any) -> bool:
 
 
 def _numbers(value: Iterable[Any]) -> bool:
-    return isinstance(value, list) and all(isinstance(one, int | float) for one in value)
+    return isinstance(value, list) and all(isinstance(number, int | float) for number in value)
 
 
 def _cell(value: Any) -> str:

@@ -153,14 +153,14 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the named command. Raises click's error with similar names if it does not exist."""
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
-            own = {name: name for name, one in self.commands.items() if not one.hidden}
+            own = {name: name for name, command in self.commands.items() if not command.hidden}
             elsewhere = {
                 path.rsplit(" ", maxsplit=1)[-1]: path for path, *_, panel in COMMANDS if panel and " " in path
             }
             if args[0] in REMOVED and ctx.parent is None:
                 ctx.fail(f"`{args[0]}` was removed; use: {REMOVED[args[0]]}")
             similar = get_close_matches(args[0], own) or get_close_matches(args[0], elsewhere)
-            meant = ", ".join(f"'{(own if one in own else elsewhere)[one]}'" for one in similar)
+            meant = ", ".join(f"'{(own if name in own else elsewhere)[name]}'" for name in similar)
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {meant}?" if meant else ""))
         return super().resolve_command(ctx, args)
 

@@ -313,8 +313,9 @@ def _simulate_chain(scenario: "ScenarioFile", sent: "SentEvents", out: Path | No
     Console().print(table)
 
 
-def _latency_and_cost(one: "ChainResult | StageResult") -> tuple[str, ...]:
-    return count(one.events), share(one.in_sla), duration(one.p999_s), duration(one.max_s), minutes(one.replica_minutes)
+def _latency_and_cost(result: "ChainResult | StageResult") -> tuple[str, ...]:
+    latencies = (duration(result.p999_s), duration(result.max_s))
+    return count(result.events), share(result.in_sla), *latencies, minutes(result.replica_minutes)
 
 
 def _searching(events: int) -> Status:

@@ -48,9 +48,9 @@ def paper(
 
     rows: list[Statement] = []
     missing: list[Missing] = []
-    for one in [match_name(name.lower(), NAMES, what="paper")] if name else NAMES:
-        with matrix_progress(one, out) as announce:
-            found = _study(one, quick, seeds)(out / one, processes=processes, announce=announce)
+    for paper in [match_name(name.lower(), NAMES, what="paper")] if name else NAMES:
+        with matrix_progress(paper, out) as announce:
+            found = _study(paper, quick, seeds)(out / paper, processes=processes, announce=announce)
         rows += found.rows
         missing += found.missing
     result = StudyResult(rows=tuple(rows), missing=tuple(missing))
@@ -61,7 +61,7 @@ def paper(
         print_json(result)
     else:
         show(text)
-    finish([(one.run, one.why) for one in missing], out)
+    finish([(run.run, run.why) for run in missing], out)
     raise typer.Exit(1 if missing else 0)
 
 

@@ -162,7 +162,7 @@ class Broker:
     @cached_property
     def nodes(self) -> dict[int, Node]:
         """The nodes by number, running or not."""
-        folders = [self.folder] if self._size == 1 else [self._folder(one) for one in range(1, self._size + 1)]
+        folders = [self.folder] if self._size == 1 else [self._folder(number) for number in range(1, self._size + 1)]
         return {number: Node(folder, self._properties) for number, folder in enumerate(folders, start=1)}
 
     @property

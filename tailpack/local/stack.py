@@ -198,6 +198,7 @@ class Stack:
 
 
 def _is_healthy(port: int) -> bool:
-    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=HEALTH_TIMEOUT_S) as one:
-        return bool(one.status == 200)
+    url = f"http://127.0.0.1:{port}/healthz"
+    with suppress(OSError), urllib.request.urlopen(url, timeout=HEALTH_TIMEOUT_S) as answer:
+        return bool(answer.status == 200)
     return False

@@ -242,9 +242,8 @@ def _add_defaults(raw: dict[str, Any], name: str) -> None:
     raw["payment"].setdefault("partitions", (workload and workload.partitions) or DEFAULT_PARTITIONS)
     policy = scaling.setdefault("policy", DEFAULT_POLICY)
     if isinstance(policy, str):
-        scaling["policy"] = (
-            str(Path(policy).absolute()) if FILE in policy else policy.lower()
-        )  # workers load it
+        # workers load the file too, so its path must be absolute
+        scaling["policy"] = str(Path(policy).absolute()) if FILE in policy else policy.lower()
         if count := fixed_count(policy):
             scaling.setdefault("initial_replicas", count)
 

@@ -31,7 +31,7 @@ from tailpack.cli.progress import finish, matrix_progress, next_step, show
 from tailpack.cli.simulate import warn_live_only_faults
 
 MATRIX_KEY: Final = re.compile(r"^(contender|\[\[contender\]\]|like)\b", re.MULTILINE)
-"""Keys that only a matrix file has; a scenario file lacks them."""
+"""Keys by which a matrix file is distinguished from a scenario file."""
 AXES: Final = "\n\n".join(
     f"{name}: {axis.varies} ({'; '.join(label for label, _ in axis.points())})" for name, axis in read_axes().items()
 )

@@ -26,7 +26,7 @@ def is_required(declared: "Field[Any]") -> bool:
 
 
 def sentences(record: type) -> dict[str, str]:
-    """Return name → docstring of each setting in one line, inherited settings included."""
+    """Return setting → its docstring in one line, including inherited settings."""
     found: dict[str, str] = {}
     for base in reversed([base for base in record.__mro__ if "__annotations__" in vars(base)]):
         (of_class,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
@@ -64,7 +64,7 @@ def _default(value: object) -> str:
 
 
 def _range(declared: Setting) -> str:
-    """Return the limits as symbols, without those that every duration has."""
+    """Return the limits of a setting, such as "0–1". Limits that all durations have are left out."""
     most = declared.below if declared.most == DAY_S else min(declared.most, declared.below)
     if declared.least >= 0 and isfinite(declared.most) and most == declared.most:
         return f"{declared.least:.10g}–{most:.10g}"

@@ -1,4 +1,4 @@
-"""`tailpack kafka`: an embedded broker. `tailpack topics create`: topics and rights of a run or of a group."""
+"""`tailpack kafka` runs an embedded broker. `tailpack topics create` creates topics and rights of a run or a group."""
 
 import os
 import subprocess

@@ -66,7 +66,7 @@ def paper(
 
 
 def _study(name: str, quick: bool, seeds: int | None) -> "Callable[..., StudyResult]":
-    """Return the function that reproduces a paper, with the requested seeds, shortened if `quick`."""
+    """Return a function that reproduces a paper with these seeds. quick: whether it uses fewer events."""
     from functools import partial  # noqa: PLC0415
 
     from studies import consistent_grouping, ezzeddine, landau  # noqa: PLC0415  compiled code only where it is needed

@@ -16,10 +16,7 @@ def resolve(*words: str) -> dict[str, str]:
     """Return NAME==VERSION → SHA-256 of the files that pip would install. Raises CalledProcessError."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--report", "-"]
     found = json.loads(subprocess.run([*command, *words], stdout=subprocess.PIPE, check=True).stdout)["install"]
-    files = {
-        f"{wheel['metadata']['name'].lower()}=={wheel['metadata']['version']}": wheel["download_info"]
-        for wheel in found
-    }
+    files = {f"{pkg['metadata']['name'].lower()}=={pkg['metadata']['version']}": pkg["download_info"] for pkg in found}
     return {pin: file["archive_info"]["hashes"]["sha256"] for pin, file in files.items() if "archive_info" in file}
 
 

@@ -19,11 +19,11 @@ class Membership(Settings):
     """Membership of a replica in its consumer group."""
 
     heartbeat_s: float = setting(0.5, "s", above=0)
-    """Time between heartbeats. A plan does not wait for them. The CLOSER 2024 paper uses 0.5 and 3."""
+    """Time between heartbeats. Plans take effect without them. CLOSER 2024 uses 0.5 and 3."""
     session_s: float = setting(6.0, "s", least=1, most=1800)
-    """Time without a heartbeat after which a member counts as dead. The demo's broker accepts 1 s or more."""
+    """Time without a heartbeat after which a member counts as dead. Our broker accepts 1 s or more."""
     commit_interval_s: float = setting(0.1, "s", above=0)
-    """Time between commits. After a crash, at most this much work and the events in flight are repeated."""
+    """Time between commits. A crash repeats at most this much work and the events in flight."""
     drain_s: float = setting(8.0, "s", least=0)
     """Longest time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
     rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL, formerly="delivery")
@@ -41,7 +41,7 @@ class EventCost(Settings):
     """Service time of an event."""
 
     service_time_s: float = setting(0.005, "s", least=0)
-    """Service time of one event. The service rate (μ) is 1/service_time_s. Live runs measure it instead."""
+    """Service time of one event. The service rate (μ) is 1/service_time_s. Live runs measure it."""
 
     @property
     def service_rate(self) -> float:

@@ -177,8 +177,7 @@ def halve(state: State) -> None:
 def record_signal(state: State, worker: int, signal: int) -> None:
     """Record the signal of a worker. If one worker is busy and another is idle, move a virtual worker to the idle one.
 
-    Of several, the workers with the oldest signals are used. Both signals are then reset. A busy worker keeps its last
-    virtual worker.
+    The workers with the oldest signals are used, and both signals are reset. A busy worker keeps its last virtual one.
     """
     if state.signal[worker] != signal:
         state.signal[worker] = signal  # type: ignore[index]

@@ -111,7 +111,7 @@ async def test_an_event_takes_its_service_time_and_is_done_when_its_output_is_ac
     assert topic == "run-1.payments.settled"
     assert key == settled.order_id.encode()
     assert (settled.timeline.replica, settled.timeline.epoch, settled.timeline.partition) == ("payment-0", 7, 3)
-    assert stage._server.busy_s == pytest.approx(0.002)
+    assert stage._server.deadlines.busy_s == pytest.approx(0.002)
 
 
 def test_key_order_refuses_a_partitioner_that_splits_keys() -> None:

@@ -1,7 +1,7 @@
-"""One replica of a stage that follows plans: consume, take the service time, decide, write.
+"""One replica of a stage that follows plans. For each event it takes the service time, decides, and writes the output.
 
-It has no state. A repeated record gives the same output again, with the same id; with `guarantee = exactly_once` in
-every group there are no repeats. Its output topics are in the namespace of its input topic.
+It has no state. A repeated record gives the same output again, with the same id. There are no repeats if every group
+has `guarantee = exactly_once`. Its output topics are in the namespace of its input topic.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from services.payment.replica import ReplicaSettings, Server, ServiceTimes
 
 Output = PaymentSettled | ShipmentScheduled | NotificationSent | None
 Rule = Callable[[Event, str, int], Output]
-"""Event, name of the replica, end of service (µs since the epoch) → output. Raises Refused."""
+"""Returns the output for an event, the replica's name and the end of service (µs since the epoch). Raises Refused."""
 
 
 def typed_rule(kind: type[msgspec.Struct], decide: Callable[[Any, int], Output]) -> Rule:
@@ -44,7 +44,7 @@ def typed_rule(kind: type[msgspec.Struct], decide: Callable[[Any, int], Output])
 
 
 class PlanStage:
-    """The replica. rules: input topic without its namespace → rule; writes: output topic without its namespace.
+    """A replica. rules: input topic without its namespace → rule. writes: output topic without its namespace.
 
     latency_of: returns the latency of an output, seconds. None: the consumer measures from the event's timestamp.
     Raises InvalidSettingsError if the configured topic has no rule.

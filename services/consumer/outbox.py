@@ -10,7 +10,7 @@ from aiokafka.errors import MessageSizeTooLargeError
 from services.common import traces
 from services.consumer.interface import BatchHandler, Completion, Event
 
-MAX_RECORD_BYTES: Final = 1_000_000  # by default a broker accepts 1 MiB, with its own fields
+MAX_RECORD_BYTES: Final = 1_000_000  # a broker accepts 1 MiB by default, including its own fields
 EARLY_COMMIT_BYTES: Final = 1_000_000  # stored bytes at which a commit is made before its interval is over
 MAX_STORED_BYTES: Final = 32_000_000  # stored bytes at which `send` waits for a commit
 
@@ -52,7 +52,7 @@ class Outbox:
         try:
             written = _written.get()
         except LookupError:
-            raise RuntimeError("with exactly_once only handlers may send: outputs are committed with events") from None
+            raise RuntimeError("with exactly_once only handlers may send; outputs are committed with events") from None
         if (size := len(key or b"") + len(value)) > MAX_RECORD_BYTES:
             raise MessageSizeTooLargeError(f"the record for {topic} has {size} bytes (maximum {MAX_RECORD_BYTES})")
         await self._has_space.wait()

@@ -1,7 +1,7 @@
 """The queues of owned partitions: each one's backlog, events in flight and retries, and the order of processing.
 
-A queue is its own token: a server keeps the queue of the event it handles. A dropped queue has no effect any more, even
-if the replica takes the same partition again. `OffsetTracker` has the offset of a partition that may be committed.
+A server keeps a reference to the queue of the event that it handles. A dropped queue has no effect any more, even if
+the replica takes the same partition again. `OffsetTracker` has the offset of a partition that may be committed.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from services.common.unpacking import MAX_POLL_BYTES, Unreadable
 
 
 class OffsetTracker:
-    """Tracks the offset of a partition that may be committed: all events before it are done, and it only grows."""
+    """Tracks the offset of a partition that may be committed. All events before it are done. It never decreases."""
 
     __slots__ = ("_committed", "_done", "in_flight", "position", "skipped", "uncommitted")
 
@@ -29,7 +29,7 @@ class OffsetTracker:
         """Number of offsets before `position` that held no event, such as aborted records and transaction markers."""
         self._committed: int | None = offset
         self.in_flight: deque[int] = deque()
-        """Offsets that were begun and at which, or before which, an event is not done; ascending."""
+        """Offsets of begun events from the first event that is not done, ascending."""
         self._done: set[int] = set()
         self.uncommitted = 0
         """Number of events that were begun and not committed; too high for a while where offsets have gaps."""
@@ -79,14 +79,14 @@ class OffsetTracker:
 
 
 PAUSE_FETCH_RECORDS: Final = 200
-"""Backlog of a partition at which fetching it pauses: a second of work at 5 ms, and little memory."""
+"""Backlog of a partition, in records, at which fetching it pauses. With 5 ms for each event it is a second of work."""
 RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
 MAX_WAITING_BYTES: Final = MAX_POLL_BYTES
 """Backlog of all partitions, in bytes, at which nothing is polled while an event may start. Each partition's fetching
 pauses at its equal share."""
 MAX_HEAD_START_S: Final = 1.0
-"""How much earlier than its poll an event may count as arrived, by its timestamp. So an old backlog is served before
-new events, and a producer whose clock is wrong gains at most this."""
+"""Longest time before its poll at which an event may count as arrived, seconds. Its timestamp decides, so an old
+backlog is served before new events. A producer whose clock is wrong gains at most this."""
 
 
 class PolledRecord(NamedTuple):
@@ -100,7 +100,7 @@ class PolledRecord(NamedTuple):
 
 
 def arrived_s(timestamp_ms: int, received_us: int, now_s: float) -> float:
-    """Return when the record, polled now, arrived, by the clock of `now_s`; never later than `now_s`."""
+    """Return the arrival time of a record that is polled now, by the clock of `now_s` and never after `now_s`."""
     age_s = received_us / 1e6 - timestamp_ms / 1e3
     return now_s - min(max(age_s, 0.0), MAX_HEAD_START_S)
 
@@ -145,8 +145,8 @@ class PartitionQueue(OffsetTracker):
         self.epoch = epoch
         self.generation = generation
         self.cut_off_reason = ""
-        """Why records fetched from now on would not continue the log that was read. Empty: they do. The backlog is
-        still served, but nothing is committed, because the offsets belong to another log."""
+        """Why records fetched from now on would not continue the log that was read. Empty: they do. If it is set, the
+        backlog is still served, but nothing is committed, because the offsets belong to another log."""
         self.is_open = True
         self.is_dropped = False
         self.is_in_line = False
@@ -176,7 +176,7 @@ class PartitionQueue(OffsetTracker):
             self.next_fetch_offset = max(first_new, records[-1].offset + 1)
 
     def pass_over(self, offset: int) -> None:
-        """Note that the log was read up to `offset`: what was not `put` from before it is no event, and is done."""
+        """Note that the log was read up to `offset`. Offsets before it that were not `put` hold no event."""
         if not self.cut_off_reason and (self.next_fetch_offset is None or offset > self.next_fetch_offset):
             self.next_fetch_offset = offset
             self._pass_over_end()
@@ -207,7 +207,7 @@ class PartitionQueue(OffsetTracker):
         return (self._due[0].records[0] if self._due else self.backlog[0]).arrived_s
 
     def start(self, max_events: int) -> Batch:
-        """Take the next batch: one that is due for a retry, else up to `max_events` new events with free keys."""
+        """Take the next batch: one that is due for a retry, else up to `max_events` new events whose keys are free."""
         if self._due:
             batch = self._due.popleft()
             self._retried.remove(batch)
@@ -377,7 +377,7 @@ class PartitionQueues:
             self.full_partitions.discard(partition)
 
     def cut_off(self, partition: int, reason: str) -> None:
-        """Accept no more records: they would not continue the log."""
+        """Accept no more records, because they would not continue the log."""
         self[partition].cut_off_reason = reason
         self.full_partitions.discard(partition)
 

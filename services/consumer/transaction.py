@@ -135,9 +135,9 @@ class Transactions:
     async def write(
         self, records: Sequence[Record], offsets: Mapping[TopicPartition, OffsetAndMetadata], member: MemberIdentity
     ) -> None:
-        """Write records and offsets in one transaction. Raises KafkaError: nothing is written, and a retry is possible.
+        """Write records and offsets in one transaction. Raises KafkaError if nothing was written. A retry is possible.
 
-        REFUSED_ERRORS: this replica is no member of the current generation. TransactionLostError: perhaps it is none.
+        REFUSED_ERRORS: this replica is not a member of the current generation. TransactionLostError: it may not be one.
         """
         if self._producer is not None and self._producer.client.has_unanswered:
             await self._discard_producer(self._producer)  # the next one has a new epoch, which fences such requests
@@ -237,7 +237,7 @@ class AtomicCommitter(Committer):
 
 
 def _transactional_id(group: str, replica: str, incarnation: str) -> str:
-    return f"{group}.{replica}.{incarnation}"  # differs for each process, so it never fences one that lives
+    return f"{group}.{replica}.{incarnation}"  # differs for each process, so it never fences a running one
 
 
 async def _stop_quietly(producer: AIOKafkaProducer) -> None:

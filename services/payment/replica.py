@@ -16,7 +16,7 @@ from services.consumer.environment import ConsumerSettings
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
-    """Environment: TAILPACK_REPLICA, TAILPACK_SERVICE_TIME_S, … and the consumer's options."""
+    """Settings of a replica, from TAILPACK_REPLICA, TAILPACK_SERVICE_TIME_S, …, and the consumer's options."""
 
     payment_partitions: int = setting(0, "partitions", least=0)
     """Least number of partitions of the input topic, which may grow; 0: any."""
@@ -55,7 +55,7 @@ class ServerDeadlines:
     def __init__(self) -> None:
         self._deadline_s = 0.0
         self.busy_s = 0.0
-        """Time spent serving, seconds, by the deadlines: without the rounding of sleeps."""
+        """Time spent serving, seconds. It is computed from the deadlines, so it excludes the rounding of sleeps."""
 
     def begin(self, now_s: float, service_time_s: float, *, idle: bool) -> float:
         """Start one event and return its deadline. idle: whether no event was waiting when the last event ended."""

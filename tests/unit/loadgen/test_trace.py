@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 import loadgen.trace
@@ -92,14 +90,3 @@ def test_a_long_table_is_read_in_parts(tmp_path: Path, kind: str, monkeypatch: p
     assert len(read_trace(path, first_s=10).counts) == 10
     monkeypatch.setattr(loadgen.trace, "MAX_CELLS", 20)
     assert "seconds × columns must be at most 20; use a part of it" in problem_of(path)
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.csv"
-    path.write_text(text, encoding="utf-8", errors="surrogatepass")
-    try:
-        trace = read_trace(path).duration_s
-    except InvalidSettingsError as error:
-        trace = len(error.problems)
-    assert trace > 0

@@ -12,7 +12,6 @@ from autoscaler.policies.settings import Guards, Scaling
 from bench.scenario import Scenario, load_scenario
 from bench.sections import Payment, Simulation
 from contracts.connection import Connection
-from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Target
 from contracts.validation import from_environment
 from loadgen.children import Child
@@ -92,19 +91,3 @@ def test_the_autoscaler_and_its_replicas_get_the_values_of_the_scenario(unusual:
     assert (autoscaler.payment_partitions, replica.payment_partitions) == (7, 7)
     assert (autoscaler.state_dir, autoscaler.http_port) == (str(stack.replica_folder), stack.ports["autoscaler"])
     assert (replica.replica, replica.start_file) == ("payment-0", str(stack.start_file))
-
-
-@pytest.mark.parametrize("runtime", ["", *RUNTIMES])
-def test_a_comparator_takes_the_place_of_our_own_replicas(runtime: str, tmp_path: Path) -> None:
-    changes = {"runtime": runtime, "policy": "linear"} if runtime else {"rebalance_protocol": "eager", "heartbeat_s": 3}
-    environ = told(load_scenario("w1", changes), tmp_path)[1]["autoscaler"].environ
-    autoscaler = from_environment(environ, AutoscalerSettings)
-    module = "tailpack.comparators" if runtime else "services.payment"
-    assert (autoscaler.replica_module, autoscaler.runtime, environ["TAILPACK_RUNTIME"]) == (module, runtime, runtime)
-    if not runtime:
-        replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
-        assert (autoscaler.rebalance_protocol, replica.rebalance_protocol, replica.heartbeat_s) == (
-            RebalanceProtocol.EAGER,
-            RebalanceProtocol.EAGER,
-            3.0,
-        )

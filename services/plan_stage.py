@@ -70,14 +70,13 @@ class PlanStage:
         self._target = namespace + writes
         self._server = Server(ServiceTimes(settings))
         self._latency_of = latency_of
-        dead_letters = namespace + Topic.DEAD_LETTERS
         others = {read: max(1, settings.payment_partitions), self._target: 1}
         options = Options(**shared_fields(settings, Options))
         self._latencies = Latencies(options)
         self.consumer = PlanConsumer(
             settings.replica,
             connection,
-            topics_of(connection, settings, dead_letters=dead_letters, stage=stage, others=others),
+            topics_of(connection, settings, dead_letters=namespace + Topic.DEAD_LETTERS, stage=stage, others=others),
             self.handle,
             options=options,
             busy_s=lambda: self._server.deadlines.busy_s,

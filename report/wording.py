@@ -1,4 +1,4 @@
-"""Numbers as text. Terminal, page, tables and verdict share these functions, so they round alike."""
+"""Format numbers. Terminal, page, tables and verdict use these functions, so they round in the same way."""
 
 UNKNOWN = "–"
 
@@ -49,7 +49,7 @@ def cost_difference(value: float) -> str:
 
 
 def over(value: float | None) -> str:
-    """Return a ratio − 1 in percent: "+4.1 %"."""
+    """Return a relative difference in percent: 0.041 becomes "+4.1 %"."""
     return UNKNOWN if value is None else _with_sign(value, f"{abs(100 * value):.1f} %")
 
 

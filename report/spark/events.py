@@ -1,4 +1,4 @@
-"""Turn Kafka records into one row per event: its timeline at the first completion, and its records on each topic."""
+"""Turn Kafka records into rows of events, with the timeline of the first completion and counts of records."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -30,13 +30,13 @@ JOURNAL: Final = (
 )
 
 FIRST_COMPLETION = ("done_us", "received_us", "partition", "offset", "replica", "epoch")
-"""Columns that are read from the first completion."""
+"""Columns that have the values of the first completion."""
 
 
 def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
     """Return one row per record: event, topic, hash of the content, and timeline.
 
-    kafka: rows of the Kafka source. topics: name on the broker → topic; other records are left out.
+    kafka: rows of the Kafka source. topics: name on the broker → topic. Records of other topics are left out.
     `requested_at`: partition and offset on Payment's topic. `unknown_version`: an unsupported schema version.
     `unreadable`: whether the record has no version, because it is not JSON or not of these schemas.
     `event_id`: the order id, else the key, else the location, so that unreadable records still count as events.
@@ -72,14 +72,14 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
 
 
 def refused_records(letters: DataFrame) -> DataFrame:
-    """Return location, dead_letters: each record that was refused, and its number of dead letters."""
+    """Return the location of each refused record, and the number of its dead letters (column dead_letters)."""
     letter = letters.select(f.from_json(f.col("value").cast("string"), LETTER).alias("letter"))
     places = letter.select(location("letter.topic", "letter.partition", "letter.offset").alias("location"))
     return places.groupBy("location").agg(f.count("*").alias("dead_letters"))
 
 
 def journal_entries(kafka: DataFrame) -> DataFrame:
-    """Return the journal by `position`: columns for queries, and each complete `entry` as JSON."""
+    """Return the journal: `position` (offset), columns for queries, and the complete `entry` as JSON."""
     entry = f.col("value").cast("string")
     return kafka.select(
         f.col("offset").alias("position"), f.from_json(entry, JOURNAL).alias("read"), entry.alias("entry")
@@ -100,12 +100,12 @@ def event_rows(records: DataFrame, refused: DataFrame | None) -> DataFrame:
     """Return the rows of events.parquet.
 
     records: from `typed_records`. refused: from `refused_records`; None: no dead letters.
-    The first completion counts: the record with the smallest `done_us` names the replica that served the event.
+    If an event was completed several times, the record with the smallest `done_us` counts.
     An event that was never completed has the partition and offset of its request.
     """
     unmarked = records.withColumn("dead_letters", f.lit(0).cast("long"))
     marked = unmarked if refused is None else records.join(f.broadcast(refused), "location", "left")
-    marked = marked.repartition("event_id")  # before the sort for `min` of a struct, so that Spark sorts once
+    marked = marked.repartition("event_id")  # here, so that the sort for `min` of a struct can reuse it
     completion = f.when(f.col("done_us").isNotNull(), f.struct(*FIRST_COMPLETION))
     grouped = marked.groupBy("event_id").agg(
         *[f.min(name).alias(name) for name in ("intended_us", "placed_us", "accepted_us", "shipped_us", "notified_us")],

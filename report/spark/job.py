@@ -1,4 +1,4 @@
-"""Make a report that may need Spark: find events and journal, compute the figures, and write result.json."""
+"""Report on a run or on files of events, with Spark if it is needed, and write result.json."""
 
 import shutil
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from report.spark.topics import RunTopics, gather, kafka_options, topics_of, top
 from report.table import Rows
 
 MAX_SHORT_JOB_EVENTS: Final = 300_000
-"""Most events of a run that Spark treats as a short job."""
+"""Maximum number of events for which Spark is configured for a short job."""
 SCRATCH_FOLDER: Final = "rows.tmp"
 """Folder of temporary files of a report, in the run folder."""
 
@@ -48,7 +48,7 @@ class Files:
 def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) -> Result:
     """Report on the run in `folder` and write result.json there.
 
-    Its events are those of `files`, else of its Parquet files. If it has none, its topics are read into such files.
+    The events are read from `files`, or else from the run's Parquet files. Without files, its topics are read first.
     Raises ReportError, and InvalidSettingsError for an invalid client properties file.
     """
     run = load_run(folder)
@@ -115,7 +115,8 @@ def _report(
 ) -> Result:
     """Measure the events at `place` (None: the run's own) and write result.json.
 
-    source: name of the events in errors. known: optional columns that have values. entries: None: the own journal.
+    source: name of the events in errors; empty: the folder. known: optional columns that have values.
+    entries: the journal; None: that of the run.
     """
     events, report_us = place or folder / EVENTS, now_us()
     try:

@@ -1,4 +1,4 @@
-"""The event rows of a large run, piece by piece in Spark workers, which call the same functions as in memory.
+"""Process the event rows of a large run in pieces. Spark workers call the same functions as a report in memory.
 
 A worker reads its piece from Parquet with pyarrow. If equal values must be in one piece, Spark first repartitions the
 rows into temporary files.

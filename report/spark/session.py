@@ -1,4 +1,4 @@
-"""Start Spark: sized for a laptop if local, silent on the terminal, with a check that the master exists."""
+"""Start Spark, check that its master answers, and write its messages to a file."""
 
 import os
 import shutil
@@ -29,11 +29,11 @@ SPARK_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",  # else six calls to the JVM per column
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # saves six calls to the JVM per column
     "spark.sql.ui.explainMode": "simple",  # saves seconds of CPU for plans that no user interface shows
     "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.legacy.parquet.nanosAsLong": "true",  # files of others have columns that no figure needs
+    "spark.sql.legacy.parquet.nanosAsLong": "true",  # external files may have such columns, which no figure needs
     "spark.python.authenticate.socketTimeout": "60s",  # Python may be late on a busy machine
 }
 LOCAL_SETTINGS: Final = {
@@ -47,12 +47,12 @@ LOCAL_SETTINGS: Final = {
 """Settings for one machine; a cluster configures them in spark-defaults.conf ($SPARK_CONF_DIR)."""
 EVENTS_PER_TASK: Final = 1_500_000
 JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
-"""JVM options without which the JVM never compiles the methods above 8,000 bytes that Spark generates."""
+"""With these options the JVM also compiles methods of more than 8,000 bytes, which Spark generates."""
 JAVA_TOO_NEW_ERROR: Final = "getSubject is not supported"
 """Error of Java 24 and newer with the Hadoop of Spark 4.0."""
 QUICK_START_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""A short job ends before the optimising compiler pays off. TieredStopAtLevel=1 alone would shrink the code cache to a
-fifth, which eight jobs in one process fill."""
+"""Options for a short job, which ends before the optimising compiler pays off. TieredStopAtLevel=1 alone would shrink
+the code cache to a fifth, and eight jobs in one process would fill it."""
 
 
 def jar_files(folders: Sequence[Path]) -> list[Path]:
@@ -140,7 +140,7 @@ def check_master(master: str) -> None:
 def await_workers(spark: SparkSession) -> None:
     """Wait until a standalone master has given `spark` its first executor.
 
-    Raises ReportError after a minute, or the configured time of Spark, which would wait for ever without a message.
+    Raises ReportError after a minute, or after the time in WORKER_WAIT_KEY. Spark would wait forever without a message.
     """
     context = spark.sparkContext
     on_demand = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
@@ -151,7 +151,7 @@ def await_workers(spark: SparkSession) -> None:
         until(
             lambda: context._jsc.sc().getExecutorMemoryStatus().size() >= MIN_EXECUTORS_AND_DRIVER,
             within_s,
-            "a worker gives it a core",
+            "the report gets a core of a worker",
         )
     except TimeoutError as late:
         raise ReportError(f"--master {context.master}: {late}; check that workers run and have free cores") from late

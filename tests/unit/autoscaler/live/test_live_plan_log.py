@@ -103,15 +103,6 @@ def test_a_commit_that_timed_out_is_repeated_to_learn_its_outcome(log: PlanLog) 
     assert (log.newest.epoch, log.newest.reason) == (2, "second")
 
 
-def test_a_commit_that_requires_an_abort_is_aborted(log: PlanLog) -> None:
-    producer(log).failures["commit"] = [refused(KafkaError._MSG_TIMED_OUT, abort=True)] * 2
-    with pytest.raises(PlanNotWrittenError):
-        log.write(("a",), None, "lost")
-    log.write(("a",), None, "again")
-    assert log.newest is not None
-    assert log.newest.reason == "again"
-
-
 def test_after_a_timed_out_abort_only_the_abort_is_repeated(log: PlanLog) -> None:
     producer(log).failures["commit"] = [refused(KafkaError._TIMED_OUT), refused(KafkaError._MSG_TIMED_OUT, abort=True)]
     producer(log).failures["abort"] = [refused(KafkaError._TIMED_OUT)] * 2

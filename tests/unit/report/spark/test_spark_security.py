@@ -17,26 +17,6 @@ def options(tmp_path: Path, *lines: str) -> dict[str, str]:
     return kafka_options(Connection(bootstrap_servers="broker:9093", client_properties=str(properties)))
 
 
-def test_scram_over_tls(tmp_path: Path) -> None:
-    (tmp_path / "ca.pem").write_text(CERTIFICATE)
-    found = options(
-        tmp_path,
-        "security.protocol=SASL_SSL",
-        f"ssl.ca.location={tmp_path / 'ca.pem'}",
-        "sasl.mechanism=SCRAM-SHA-512",
-        "sasl.username=reporter",
-        'sasl.password=qu"ote\\slash',
-    )
-    assert found["kafka.security.protocol"] == "SASL_SSL"
-    assert found["kafka.ssl.truststore.type"] == "PEM"
-    assert found["kafka.ssl.truststore.certificates"] == CERTIFICATE
-    assert found["kafka.sasl.mechanism"] == "SCRAM-SHA-512"
-    assert found["kafka.sasl.jaas.config"] == (
-        "org.apache.kafka.common.security.scram.ScramLoginModule required "
-        'username="reporter" password="qu\\"ote\\\\slash";'
-    )
-
-
 def test_a_client_certificate_needs_a_key_that_java_reads(tmp_path: Path) -> None:
     (tmp_path / "cert.pem").write_text(CERTIFICATE)
     (tmp_path / "key.pem").write_text("-----BEGIN RSA PRIVATE KEY-----\nAA==\n-----END RSA PRIVATE KEY-----\n")

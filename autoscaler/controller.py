@@ -10,7 +10,7 @@ class Controller:
     """Runs one policy for one group and records its decisions in one journal."""
 
     def __init__(
-        self, group: ConsumerGroup, policy: Policy, journal: Journal, clock: Callable[[], float] = lambda: 0.0
+        self, group: ConsumerGroup, policy: Policy, journal: Journal, clock: Callable[[], float] = float
     ) -> None:
         self.group, self.policy, self.journal, self._clock = group, policy, journal, clock
         self._urgent = urgent_of(policy)

@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.journal import PlanAlternative
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoad:
@@ -155,18 +157,6 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
-    """A plan that was considered, with its predicted result and cost within the policy's horizon."""
-
-    replicas: int
-    moved: int
-    in_sla: float
-    """Predicted share of waiting and expected events that are in time."""
-    cost_s: float
-    """Replica-seconds, including late events at their price. The policy chooses the cheapest allowed plan."""
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """The plan that a policy wants, and why. With the action `NO_CHANGE`, this is the plan in force."""
 
@@ -174,7 +164,7 @@ class Decision:
     plan: Plan
     reason: str
     """One sentence with the deciding numbers, e.g. which replica exceeds which capacity."""
-    alternatives: tuple[Alternative, ...] = ()
+    alternatives: tuple[PlanAlternative, ...] = ()
     """Plans that were considered: the chosen one, then the others by cost; empty for policies that follow a rule."""
     fault: str = ""
     """Problem of the policy, if the fallback made this decision; else empty."""

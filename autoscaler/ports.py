@@ -8,11 +8,7 @@ from autoscaler.model import Decision, GroupObservation, RecentArrivals
 
 
 class NotReadyError(Exception):
-    """Raised if the group cannot be observed now. `missing` names the value that is unknown."""
-
-    def __init__(self, missing: str) -> None:
-        self.missing = missing
-        super().__init__(missing)
+    """Raised if the group cannot be observed now. The text names the value that is unknown."""
 
 
 class ConsumerGroup(Protocol):

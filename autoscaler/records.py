@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from autoscaler.model import Action, Decision, GroupObservation
-from contracts.journal import PartitionState, PlanAlternative, TickRecord
+from contracts.journal import PartitionState, TickRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,7 @@ def decision_record(observation: GroupObservation, decision: Decision, *, epoch:
         requested_replicas=observation.requested_replicas,
         planned_replicas=decision.plan.count,
         epoch=epoch,
-        alternatives=tuple(
-            PlanAlternative(replicas=plan.replicas, moved=plan.moved, in_sla=plan.in_sla, cost_s=plan.cost_s)
-            for plan in decision.alternatives
-        ),
+        alternatives=decision.alternatives,
     )
 
 

@@ -93,9 +93,7 @@ class ServiceRates:
         remembered = 0.5 ** (events / MEMORY_EVENTS)
         if work.events:  # compare the mean of these events with the mean of the earlier ones
             error = busy_s / events * work.events / work.busy_s - 1
-            self._variation = self._variation * remembered + error * error / (
-                1 / events + work.squares / work.events**2
-            )
+            self._variation = self._variation * remembered + error**2 / (1 / events + work.squares / work.events**2)
             self._batches = self._batches * remembered + 1
         work.last, work.samples = now, work.samples + events
         work.events, work.busy_s = work.events * remembered + events, work.busy_s * remembered + busy_s

@@ -132,9 +132,11 @@ class LiveAutoscaler:
             report_problem=partial(self._problems.report, "plans"),
             grace_s=settings.absence_grace_s,
         )
+        loads = LoadReader(self._offsets)
+        loads.shares = self._reports.record_shares
         self._group = LiveGroup(
             settings,
-            loads=LoadReader(self._offsets, shares=self._reports.record_shares),
+            loads=loads,
             reports=self._reports,
             publisher=publisher,
             scaler=self._scaler,

@@ -113,9 +113,10 @@ class LiveGroup:
             at_s, partitions = self._loads.read()
         except NotReadyError as missing:
             self._blind_s = self._clock()
-            self._report_problem("offsets", f"no decisions: cannot read {missing.missing}", after=PERSISTENT_TICKS)
+            self._report_problem("offsets", f"no decisions: cannot read {missing}", after=PERSISTENT_TICKS)
             raise
         self._report_problem("offsets", self._loads.missing_data)
+        self._report_problem("transactions", self._loads.hidden)
         if self._loads.missing_data:
             self._blind_s = self._clock()
         if self._publisher.in_force is None or self._publisher.intent is None:

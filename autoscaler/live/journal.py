@@ -111,7 +111,7 @@ class LiveJournal:
 
     def record_not_ready(self, missing: NotReadyError) -> None:
         """Record a tick without a decision because data was missing."""
-        self._record_tick(self._clock(), partial(not_ready_record, missing.missing, self._status()))
+        self._record_tick(self._clock(), partial(not_ready_record, str(missing), self._status()))
 
     def _record_tick(self, at_s: float, create: Callable[..., TickRecord]) -> None:
         self._tick += 1

@@ -117,9 +117,7 @@ def stop_orphans(launcher: Launcher, timeout_s: float) -> tuple[list[str], list[
 
     def wait() -> None:
         with suppress(WaitTimeoutError):
-            until(
-                lambda: all(replica.exit() for replica in running.values()), timeout_s, "exit of all replicas", POLL_S
-            )
+            until(lambda: all(replica.exit() for replica in running.values()), timeout_s, "exit of all", POLL_S)
 
     for instance in running.values():
         instance.terminate()

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from autoscaler.live.offsets import OffsetReader, PartitionOffsets
+from autoscaler.live.problems import first_few
 from autoscaler.model import PartitionLoad, RecentArrivals, begin_offset_s
 from autoscaler.ports import NotReadyError
 from contracts.clock import wall_offset_s
@@ -124,19 +125,12 @@ class _PartitionState:
 
 
 class LoadReader:
-    """Reads offsets at each tick, and remembers the previous reading to compute arrival rates (λ).
+    """Reads offsets at each tick, and remembers the previous reading to compute arrival rates (λ)."""
 
-    shares: returns partition → share of its offsets that hold events, if below 1.
-    """
-
-    def __init__(
-        self,
-        offsets: OffsetReader,
-        ahead_s: Callable[[], float] = wall_offset_s,
-        shares: Callable[[], Mapping[int, float]] = dict,
-    ) -> None:
-        self._offsets, self._shares = offsets, shares
-        self._ahead_s = ahead_s
+    def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_offset_s) -> None:
+        self._offsets, self._ahead_s = offsets, ahead_s
+        self.shares: Callable[[], Mapping[int, float]] = dict
+        """Returns partition → share of its offsets that hold events, if below 1."""
         self._sample_s = self._reported_until_s = -inf
         self._known: list[_PartitionState] = []
         self._samples = ArrivalSamples()
@@ -145,6 +139,10 @@ class LoadReader:
         """Arrivals by slot in the interval that the last `read` closed; None: unknown."""
         self.missing_data = ""
         """Unreadable offsets of the last `read`, and the consequence; empty: none."""
+        self.hidden = ""
+        """Records behind open transactions; empty: none."""
+        self.without_commit: frozenset[int] = frozenset()
+        """Partitions whose lag is unknown and counts as 0: the group has no commit there."""
 
     @property
     def partitions(self) -> int:
@@ -182,13 +180,13 @@ class LoadReader:
         self._samples.ahead_s = self._ahead_s()
         self._samples.record(at_s, [partition.end for partition in partitions])
         del self._known[len(partitions) :]
-        self._known += [
-            _PartitionState(end_s=at_s, committed_s=at_s) for _ in range(len(partitions) - len(self._known))
-        ]
-        shares = self._samples.shares = self._shares()
+        self._known += [_PartitionState(end_s=at_s, committed_s=at_s) for _ in partitions[len(self._known) :]]
+        shares = self._samples.shares = self.shares()
         for number, (known, partition) in enumerate(zip(self._known, partitions, strict=True)):
             _learn(known, partition, at_s, shares.get(number, 1.0))
         last_s, self._last_s, self.recent = self._last_s, at_s, None
+        self.hidden = first_few((partition.hidden for partition in partitions if partition.hidden), "; ")
+        self.without_commit = frozenset(n for n, p in enumerate(partitions) if (p.committed, p.problem) == (None, ""))
         missing = [partition.problem for partition in partitions if partition.problem]
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         self.missing_data = f"{missing[0]}{more}; planning for the worst case" if missing else ""

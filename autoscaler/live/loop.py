@@ -90,9 +90,7 @@ class Loop:
         return next_tick_s(at_s + self._ahead_s, self._interval_s, self._offset_s) - self._ahead_s
 
 
-def warm_up_policy(
-    policy: Policy, partitions: int, interval_s: float, done: Callable[[], bool] = lambda: False
-) -> None:
+def warm_up_policy(policy: Policy, partitions: int, interval_s: float, done: Callable[[], bool] = bool) -> None:
     """Run a throw-away policy through a synthetic surge, so that Numba compiles before the first real decision.
 
     It ends after a scale-up and a scale-down, after 60 intervals, when `done` returns true, or when the policy fails:

@@ -17,9 +17,7 @@ LAG: Final = gauge("tailpack_partition_lag_events", "events", "Events produced a
 RATE: Final = gauge(
     "tailpack_partition_arrival_rate_events_per_second", "events/s", "Arrival rate (λ), last interval", "partition"
 )
-OWNER: Final = gauge(
-    "tailpack_partition_owner", "", "1: owns the partition, or will by the plan", "partition", "replica"
-)
+OWNER: Final = gauge("tailpack_partition_owner", "", "1: owns the partition, or will by plan", "partition", "replica")
 SERVICE_RATE: Final = gauge("tailpack_service_rate_events_per_second", "events/s", "Learned typical service rate (μ)")
 REPLICAS: Final = gauge("tailpack_replicas", "replicas", "Replicas by state: planned, requested or ready", "state")
 EPOCH: Final = gauge("tailpack_plan_epoch", "", "Epoch of the plan in force")
@@ -53,7 +51,8 @@ TICK: Final = histogram(
 LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "Unix time of the end of the last tick")
 
 CONDITIONS: Final = (
-    *("policy", "plans", "offsets", "reports", "replicas", "launcher", "journal", "tick", "advance", "watch", "clock"),
+    *("policy", "plans", "offsets", "transactions", "reports", "replicas", "launcher", "journal", "tick", "advance"),
+    *("watch", "clock"),
 )
 """Components that may have a problem. Each has a value from the start, so that a query sees the change to 1."""
 

@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
@@ -35,6 +34,10 @@ BEGINNINGS_EVERY_S: Final = 10.0
 """Interval of reading the first offsets. Logs are truncated rarely."""
 MIN_WAIT_S: Final = 0.05
 NO_LEADER: Final = -1
+OPEN_TRANSACTION_S: Final = 10.0
+"""Age from which an open transaction is reported. Most end within a second."""
+ISOLATION: Final = "isolation.level"
+COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 PARTITIONS_PER_REQUEST: Final = 500
 """Most partitions in a request. librdkafka's time grows with the square of their number: 10,000 partitions take half a
 second in one request, a tenth of that in twenty requests."""
@@ -45,48 +48,57 @@ class PartitionOffsets:
     """Offsets of one partition; None: unknown."""
 
     end: int | None
+    """Last stable offset; for a foreign group that has read beyond it, what it has committed."""
     committed: int | None
-    """Next offset of the group. Without a commit it is the beginning, because the group's reset is `earliest`."""
+    """Next offset of the group. Without a commit: the beginning (our reset is `earliest`), None for a foreign group."""
     beginning: int | None = None
     problem: str = ""
     """Why an offset is unknown."""
+    hidden: str = ""
+    """Records between the last stable offset and the high watermark, and for how long; empty: none, or not for long."""
 
 
 class OffsetReader:
     """Reads the offsets of one topic and group.
 
     partitions: minimum number of partitions; the number is read every 2 s, because a topic may grow.
-    connect: creates a consumer with the id of the group. It never subscribes, so it is no member. It is re-created
-    after errors: after a restart of the brokers a client may keep outdated leaders and coordinators.
+    connect: creates a consumer with the group's id and an isolation level. It never subscribes, so it is no member. It
+    is re-created after errors: after a restart of the brokers a client may keep outdated leaders and coordinators.
+    is_foreign: the group may read uncommitted records, and may begin anywhere where it has no commit.
     """
 
     def __init__(
         self,
-        connect: Callable[[], Consumer],
+        connect: Callable[[str], Consumer],
         *,
         topic: str,
-        partitions: int,
+        partitions: int = 0,
         deadline_s: float = 0.8,
+        is_foreign: bool = False,
         clock: Callable[[], float] = monotonic_s,
     ) -> None:
-        self._connect, self._clock, self._deadline_s = connect, clock, deadline_s
-        self._consumer: Consumer | None = None
+        self._connect, self._clock, self._deadline_s, self._is_foreign = connect, clock, deadline_s, is_foreign
+        self._consumers: dict[str, Consumer] = {}  # by isolation level
         self._failures, self._failures_allowed = 0, FAILURES_BEFORE_RECONNECT
         self._topic, self._least = topic, partitions
-        self._counted_s = self._begun_s = -math.inf
+        self._counted_s = self._begun_s = self._highs_s = -math.inf
         self.partitions = partitions
         self._leaders: Mapping[int, Sequence[int]] = {}
         """Broker id → partitions that it leads."""
         self._answering: frozenset[int] = frozenset()
         """Leaders that answered the last request."""
         self._beginnings: dict[int, int | str] = {}
+        self._highs: dict[int, int | str] = {}  # high watermarks
+        self._open: dict[int, tuple[int, float]] = {}
+        """Partition → last stable offset, and since when it has stayed below the high watermark (seconds)."""
 
     @classmethod
-    def of(cls, connection: Connection, scaled: ScaledGroup, interval_s: float, partitions: int = 0) -> "OffsetReader":
+    def of(cls, connection: Connection, scaled: ScaledGroup, interval_s: float, **options: Any) -> "OffsetReader":
         """Return a reader for a group that is observed every `interval_s` seconds."""
         group, topic = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
-        connect = partial(Consumer, client_config(connection, group_id=group, enable_auto_commit=False))
-        return cls(connect, topic=topic, partitions=partitions, deadline_s=min(0.8, interval_s / 2))
+        config = client_config(connection, group_id=group, enable_auto_commit=False)
+        deadline_s = min(0.8, interval_s / 2)
+        return cls(lambda level: Consumer(config | {ISOLATION: level}), topic=topic, deadline_s=deadline_s, **options)
 
     def read(self) -> tuple[float, tuple[PartitionOffsets, ...]]:
         """Return the arrival time of the end offsets (seconds, by the clock), and the offsets of all partitions.
@@ -143,14 +155,14 @@ class OffsetReader:
         return self.partitions
 
     def close(self) -> None:
-        """Close the client. The next reading connects again."""
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
+        """Close the clients. The next reading connects again."""
+        while self._consumers:
+            self._consumers.popitem()[1].close()
 
-    def _connected(self) -> Consumer:
-        self._consumer = self._consumer or self._connect()
-        return self._consumer
+    def _connected(self, isolation: str = COMMITTED) -> Consumer:
+        if isolation not in self._consumers:
+            self._consumers[isolation] = self._connect(isolation)
+        return self._consumers[isolation]
 
     def _failed(self) -> None:
         self._counted_s = self._begun_s = -math.inf
@@ -166,9 +178,11 @@ class OffsetReader:
         try:
             committed = self._query(consumer.committed, every, OFFSET_INVALID, "committed", self._deadline_s / 2)
         except NotReadyError as missing:
-            committed = dict.fromkeys(every, missing.missing)
+            committed = dict.fromkeys(every, str(missing))
         if self._clock() - self._begun_s >= BEGINNINGS_EVERY_S:
             self._beginnings, self._begun_s = {}, self._clock()
+        if is_due := self._is_foreign or self._clock() - self._highs_s >= COUNT_EVERY_S:
+            self._highs, self._highs_s = {}, self._clock()
         ends: dict[int, int | str] = {}
         answering = set()
         for leader in sorted(self._leaders, key=lambda broker: (broker not in self._answering, broker)):
@@ -178,10 +192,14 @@ class OffsetReader:
             try:
                 if not self._beginnings.keys() >= set(led):
                     self._beginnings |= self._query(consumer.offsets_for_times, led, EARLIEST, "beginning", left_s)
+                if is_due:  # first: else records that arrive between both readings look hidden
+                    with suppress(NotReadyError):
+                        request = self._connected(UNCOMMITTED).offsets_for_times
+                        self._highs |= self._query(request, led, LATEST, "high watermark", left_s / 4)
                 ends |= self._query(consumer.offsets_for_times, led, LATEST, "end", left_s)
                 answering.add(leader)
             except NotReadyError as missing:
-                ends |= dict.fromkeys(led, missing.missing)
+                ends |= dict.fromkeys(led, str(missing))
         self._answering = frozenset(answering)
         at_s, begun = self._clock(), self._beginnings
         return at_s, tuple(self._partition(n, begun.get(n), ends.get(n), committed.get(n)) for n in every)
@@ -211,6 +229,11 @@ class OffsetReader:
     ) -> PartitionOffsets:
         """Return the offsets, with None for the client's markers and for implausible values."""
         name = f"{self._topic}/{number}"
+        high, hidden = self._highs.get(number), ""
+        if isinstance(end, int) and isinstance(high, int):
+            hidden = self._note_hidden(number, end, high)
+            if self._is_foreign and isinstance(committed, int) and committed <= high:
+                end = max(end, committed)  # it reads uncommitted records
         problem = next((value for value in (end, beginning, committed) if isinstance(value, str)), "")
         if end is None:
             problem = problem or f"end offset of {name}: it has no leader"
@@ -219,6 +242,15 @@ class OffsetReader:
             problem, start, last = f"offsets of {name}: the broker answered {start} to {last}", None, None
         if done is not None and done != OFFSET_INVALID and (done < 0 or (last is not None and done > last)):
             problem, done = f"lag of {name}: committed offset {done} is not between 0 and the end offset {last}", None
-        if done is not None:
+        if done is not None and self._is_foreign:
+            done = None if done < (start or 0) else done
+        elif done is not None:
             done = start if done == OFFSET_INVALID else max(done, start or 0)
-        return PartitionOffsets(last, done, start, problem)
+        return PartitionOffsets(last, done, start, problem, hidden)
+
+    def _note_hidden(self, number: int, stable: int, high: int) -> str:
+        if high <= stable or self._open.get(number, (None,))[0] != stable:
+            self._open[number] = stable, self._clock()
+        open_s = self._clock() - self._open[number][1]
+        place = f"{high - stable} records of {self._topic}/{number}"
+        return f"{place} follow an open transaction, for {open_s:.0f} s" if open_s >= OPEN_TRANSACTION_S else ""

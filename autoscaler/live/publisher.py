@@ -186,12 +186,10 @@ def complete_plan(plan: Plan, names: tuple[str, ...], partitions: Collection[int
     return Plan(names, dict(sorted(owners.items())))
 
 
-def _why_partial(
-    wanted: Plan, named: Collection[str], awaited: Collection[str], evictions: tuple[Eviction, ...]
-) -> str:
+def _why_partial(plan: Plan, named: Collection[str], awaited: Collection[str], evictions: tuple[Eviction, ...]) -> str:
     """Return the reason of a plan without a decision. awaited: dead replicas whose partitions wait for a restart."""
     dead = {eviction.replica for eviction in evictions}
-    absent = [name for name in wanted.replicas if name not in named]
+    absent = [name for name in plan.replicas if name not in named]
     if absent:
         listed = (f"{name} ({'dead' if name in dead else 'stopping or not starting'})" for name in absent)
         return f"without {', '.join(listed)}; the other replicas get the partitions"
@@ -199,4 +197,4 @@ def _why_partial(
         return f"{', '.join(awaited)} died; the partitions wait for the restart"
     if evictions:
         return f"{', '.join(sorted(dead))} died and is evicted from the group"
-    return f"all {wanted.count} replicas are ready again"
+    return f"all {plan.count} replicas are ready again"

@@ -49,9 +49,7 @@ class Linear:
             if differs(wanted, now):
                 why = f"{number(total)} events/s at {number(allowed)} for each replica ({rule}·{share})"
                 return scale_to(observation, wanted, self.settings.replica_prefix, why)
-        return scale_to(
-            observation, now, self.settings.replica_prefix, f"{number(total)} events/s fit the present count"
-        )
+        return scale_to(observation, now, self.settings.replica_prefix, f"{number(total)} events/s fit the count")
 
 
 class Static:

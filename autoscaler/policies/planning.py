@@ -75,10 +75,8 @@ def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:
 
 def describe_unowned(observation: GroupObservation) -> str:
     """Return a text with the partitions that no requested replica owns; empty if there is none."""
-    names = set(observation.replica_names)
-    without = [
-        load.partition for load in observation.partitions if observation.assignment.get(load.partition) not in names
-    ]
+    names, owners = set(observation.replica_names), observation.assignment
+    without = [load.partition for load in observation.partitions if owners.get(load.partition) not in names]
     if not without:
         return ""
     listed = ", ".join(map(str, without[:5])) + (", …" if len(without) > 5 else "")

@@ -69,11 +69,7 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
         "Keeps a fixed count and spreads partitions evenly once.", lambda settings, _: Static(settings), StaticSettings
     ),
     "clairvoyant": _factory_of(references.Clairvoyant, references.ClairvoyantSettings),
-    "tail-aware": PolicyFactory(
-        "Predicts the late events of several plans and chooses the one with the lowest cost.",
-        TailAware,
-        TailAwareSettings,
-    ),
+    "tail-aware": _factory_of(TailAware, TailAwareSettings),
 }
 
 

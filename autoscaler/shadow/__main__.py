@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import sys
-from collections import deque
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -16,7 +16,7 @@ from typing import Any
 
 from autoscaler.controller import Controller
 from autoscaler.live.composition import MAX_MISSED_TICKS
-from autoscaler.live.journal import MAX_RECENT_DECISIONS, LiveJournal
+from autoscaler.live.journal import LiveJournal
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop, warm_up_policy
 from autoscaler.live.metrics import MetricSet
@@ -48,11 +48,8 @@ def main(config: Path | None = None) -> int:
         connection, settings = read_settings(os.environ, ShadowSettings, config, make)
         shadow = Shadow(connection, settings, policies[0])
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: shadow.stop.set())
-        warm_up_policy(  # so that no tick compiles; SIGTERM ends it
-            policies[1], 1, settings.decision_interval_s, shadow.stop.is_set
-        )
-        shadow.run()
+            signal.signal(number, shadow.end)
+        shadow.run(policies[1])
         sys.stdout.write(f"{shadow.summary()}\n")
         return 0
 
@@ -71,13 +68,12 @@ class Shadow:
         self._metrics = MetricSet(vars(declared).values())
         condition = self._metrics[declared.CONDITION]
         self._problems = Problems(log.warning, lambda name, has_problem: condition.labels(name).set(has_problem))
-        self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s)
+        self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, is_foreign=True)
         self._loads = LoadReader(self._offsets)
         self._members = MemberReader(connection, name, topic)
         self._group = ShadowGroup(self._loads, self._members.read, settings)
-        self._recent: deque[TickRecord] = deque(maxlen=MAX_RECENT_DECISIONS)
-        journal = LiveJournal(self._record, self._group.status, policy.name, self._problems)
-        self._controller = Controller(self._group, policy, journal)
+        self._journal = LiveJournal(self._record, self._group.status, policy.name, self._problems)
+        self._controller = Controller(self._group, policy, self._journal)
         self._loop = Loop(
             self._tick,
             lambda: self._loads.sample(monotonic_s()),
@@ -87,12 +83,19 @@ class Shadow:
             urgent=partial(self._problems.query, "watch", self._controller.urgent, fatal=MemoryError),
         )
 
-    def run(self) -> None:
-        """Observe until `stop` is set. Raises PortTakenError."""
+    def end(self, *_: object) -> None:
+        """Set `stop`, from a signal. Before the first tick, end at once: the warm-up compiles for many seconds."""
+        is_starting = not self._loop.ticks and not self.stop.is_set()
+        self.stop.set()
+        if is_starting:
+            raise KeyboardInterrupt
+
+    def run(self, throw_away: Policy) -> None:
+        """Compile by a throw-away policy, then observe until `stop` is set. Raises PortTakenError."""
         source = Source(
             last_tick=self._loop.last_tick,
             plan=self._page,
-            decisions=lambda limit: list(self._recent)[: -limit - 1 : -1],
+            decisions=lambda limit: list(self._journal.recent)[: -limit - 1 : -1],
             registry=self._metrics.registry,
             tick_limit_s=MAX_MISSED_TICKS * self._settings.decision_interval_s,
             problems=lambda: self._problems.current,
@@ -101,7 +104,9 @@ class Shadow:
         try:
             with serving(source, self._settings) as start:
                 start()
-                self._loop.run()
+                with suppress(KeyboardInterrupt):
+                    warm_up_policy(throw_away, 1, self._settings.decision_interval_s)
+                    self._loop.run()
         finally:
             self._offsets.close()
 
@@ -117,13 +122,14 @@ class Shadow:
         return (
             f"{self._name}, {minutes:.1f} minutes: the group used {actual.replica_s / 60:.1f} replica-minutes, "
             f"the shadow {shadow.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event waited longer than "
-            f"{self._settings.latency_target_s:g} s for {actual.late_s:.0f} s, in the shadow for {shadow.late_s:.0f} s "
-            f"({self._group.unknown_s:.0f} s of the group's waits may be the age of commits, and do not count)"
+            f"{self._settings.latency_target_s:g} s for {actual.late_s:.0f} s, in the shadow for {shadow.late_s:.0f} s"
+            + (f"; unknown and not counted: {self._group.unknown}" if self._group.unknown else "")
         )
 
     def _tick(self) -> None:
         self._problems.run_step("tick", self._controller.tick, fatal=MemoryError, unhealthy_after=PERSISTENT_TICKS)
         self._problems.report("members", self._members.problem)
+        self._problems.report("transactions", self._loads.hidden)
         self._metrics[declared.COMPARED].set(self._group.compared_s)
         self._metrics[declared.SERVICE_RATE].set(self._group.status().service_rate)
         for of, account in (("group", self._group.actual), ("would_be", self._group.shadow)):
@@ -134,7 +140,6 @@ class Shadow:
 
     def _record(self, entry: JournalEntry) -> None:
         assert isinstance(entry, TickRecord)
-        self._recent.append(entry)
         self._metrics[declared.DECISIONS].labels(entry.action).inc()
         waiting = f"waiting for the {entry.missing}" if entry.missing else ""
         self._problems.report("comparison", waiting, after=PERSISTENT_TICKS)

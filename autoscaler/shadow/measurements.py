@@ -61,9 +61,13 @@ class MemberReader:
 
 
 def readers_of(topic: str, places: Mapping[str, Sequence[TopicPartition]]) -> dict[str, frozenset[int]]:
-    """Return member → its partitions of `topic`. Members that only have partitions of other topics are left out."""
+    """Return member → its partitions of `topic`.
+
+    Members with partitions of other topics only are left out; so are idle ones, if no member reads `topic` any more.
+    """
     own = {member: frozenset(at.partition for at in held if at.topic == topic) for member, held in places.items()}
-    return {member: partitions for member, partitions in own.items() if partitions or not places[member]}
+    idle_count = any(own.values()) or not any(places.values())
+    return {member: read for member, read in own.items() if read or (idle_count and not places[member])}
 
 
 class LagClock:

@@ -7,6 +7,7 @@ from statistics import median
 import numpy as np
 
 from autoscaler.live.loads import LoadReader
+from autoscaler.live.problems import first_few
 from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
 from autoscaler.packing.owners import round_robin
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -65,6 +66,14 @@ class ShadowGroup:
         return self._at_s - self._began_s if self._at_s is not None and self.plan.count else 0.0
 
     @property
+    def unknown(self) -> str:
+        """What cannot be known about the group's waits, and does not count; empty: nothing."""
+        places, age = self._loads.without_commit, f"{self.unknown_s:.0f} s of each wait (the age of its commits)"
+        listed = first_few(map(str, sorted(places)), ", ")
+        causes = (age if self.unknown_s else "", f"partition {listed} (without a commit)" if places else "")
+        return "; ".join(cause for cause in causes if cause)
+
+    @property
     def unknown_s(self) -> float:
         """Part of the group's lag that may only be the age of its last commit, seconds."""
         interval_s, tick_s = median(self._rates.commit_intervals_s), self._settings.decision_interval_s
@@ -81,7 +90,8 @@ class ShadowGroup:
         self._ends, self._at_s = self._ends + arrived, at_s
         self._clock.observe(at_s, self._ends)
         if owned is not None and not self._loads.missing_data:
-            self._rates.observe(at_s, owned, self._ends - lags, lags)
+            known = {member: read - self._loads.without_commit for member, read in owned.items()}
+            self._rates.observe(at_s, known, self._ends - lags, lags)
         rate = self._settings.member_rate or self._rates.service_rate
         if not owned or rate is None:
             self._waiting = lags  # until both are known, the shadow group equals the real one

@@ -37,9 +37,7 @@ def check_next(arrivals: Arrivals, *, earliest_us: int, partitions: int) -> None
     if not len(arrivals):
         return
     if arrivals.intended_us[0] < earliest_us:
-        raise ValueError(
-            f"event at {arrivals.intended_us[0]} µs: events before {earliest_us} µs are no longer accepted"
-        )
+        raise ValueError(f"event at {arrivals.intended_us[0]} µs: events before {earliest_us} µs are refused")
     if not 0 <= arrivals.partition.min() <= arrivals.partition.max() < partitions:
         raise ValueError(f"events have partitions outside 0 … {partitions - 1}")
 
@@ -59,9 +57,6 @@ class Workload:
         """Return a workload of one chunk."""
         return cls(partitions, duration_s, (arrivals,))
 
-    def __iter__(self) -> Iterator[Arrivals]:
-        return iter(self.chunks)
-
 
 class Feed:
     """Feeds a workload to an engine piece by piece, in order, and retains recent events for `slots`.
@@ -73,7 +68,7 @@ class Feed:
 
     def __init__(self, workload: Workload, take: Callable[[Arrivals], None], *, look_back_us: int) -> None:
         self._workload = workload
-        self._pieces = (piece for chunk in workload if len(chunk) for piece in self._cut(chunk))
+        self._pieces = (piece for chunk in workload.chunks if len(chunk) for piece in self._cut(chunk))
         self._take = take
         self._look_back_us = look_back_us
         self._recent: deque[Arrivals] = deque()

@@ -122,7 +122,7 @@ class SimulatedJournal:
 
     def record_not_ready(self, missing: NotReadyError) -> None:
         """Record that no decision was possible because a value was unknown."""
-        self._add(partial(not_ready_record, missing.missing, self._group.status()))
+        self._add(partial(not_ready_record, str(missing), self._group.status()))
 
     def ticks(self, started_us: int) -> Iterator[TickRecord]:
         """Yield a record for each kept tick. started_us: epoch µs of second 0."""
@@ -253,6 +253,4 @@ def _replace_the_dead(simulation: Simulation, controller: Controller, settings: 
         simulation.advance(at_us)
         controller.tick()
         simulation.finish_changes()
-    raise ValueError(
-        f"all replicas died and the policy requested no other within {TICKS_TO_RECOVER} ticks: events remain unserved"
-    )
+    raise ValueError(f"all replicas died, and the policy requested none in {TICKS_TO_RECOVER} ticks: events are left")

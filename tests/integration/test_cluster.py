@@ -96,7 +96,7 @@ def test_an_unavailable_partition_does_not_hide_the_others(cluster: Broker, name
         [NewTopic(topic, 3, replica_assignment=[[1], [2], [3]], config={"min.insync.replicas": "1"})]
     ).values():
         made.result(60)
-    offsets = OffsetReader(lambda: Consumer(connection.librdkafka() | {"group.id": group}), topic=topic, partitions=3)
+    offsets = OffsetReader(lambda _: Consumer(connection.librdkafka() | {"group.id": group}), topic=topic, partitions=3)
 
     def ends() -> list[int | None]:
         try:

@@ -144,9 +144,7 @@ class Api:
         return answer
 
     def _no_answer_error(self) -> ApiError:
-        return ApiError(
-            f"no answer within {READ_TIMEOUT_S:g} s from the API server {self._host}; replicas keep running"
-        )
+        return ApiError(f"no answer within {READ_TIMEOUT_S:g} s from API server {self._host}; replicas keep running")
 
     def _refusal_error(self, status: int | None, body: Any, headers: Any) -> ApiError:
         try:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from autoscaler.model import Alternative, Decision, GroupObservation, Plan, RecentArrivals
+from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, no_change, number
 from autoscaler.policies.settings import PolicySettings
@@ -20,6 +20,7 @@ from autoscaler.policies.tail_aware.prediction import late_of, late_until, predi
 from autoscaler.policies.tail_aware.proposals import needed, proposals
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Situation, horizon
 from autoscaler.policies.tail_aware.starts import PeakFloor, ReplicaTracker, StartUpTimes
+from contracts.journal import PlanAlternative
 from contracts.settings import Settings, setting
 
 MIN_SLOTS_BETWEEN_DECISIONS: Final = 2
@@ -57,10 +58,11 @@ class TailAwareSettings(Settings):
 
 
 class TailAware:
-    """Decides count and assignment together, by predicted late events (docs/explanation/the-policy.md).
+    """Predicts the late events of several plans and chooses the one with the lowest cost.
 
-    Each tick: learn how events arrive and how many will; think of plans; predict for each which events would be late,
-    those that wait already and those that handovers delay included; take the cheapest.
+    Count and assignment are decided together (docs/explanation/the-policy.md). Each tick: learn how events arrive and
+    how many will; think of plans; predict for each which events would be late, those that wait already and those that
+    handovers delay included; take the cheapest.
     """
 
     name = "tail-aware"
@@ -385,13 +387,13 @@ def _cost(one: Candidate) -> float:
     return one.cost
 
 
-def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Iterator[Alternative]:
+def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Iterator[PlanAlternative]:
     cheapest: dict[int, Candidate] = {}
     for one in sorted(found, key=_cost):
         cheapest.setdefault(len(one.replicas), one)
     cheapest.pop(len(chosen.replicas), None)
     for one in (chosen, *cheapest.values()):
-        yield Alternative(len(one.replicas), one.moved, _in_sla(now, one), one.cost)
+        yield PlanAlternative(replicas=len(one.replicas), moved=one.moved, in_sla=_in_sla(now, one), cost_s=one.cost)
 
 
 def _in_sla(now: Situation, one: Candidate) -> float:

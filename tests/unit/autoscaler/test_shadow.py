@@ -1,8 +1,17 @@
 """The shadow: measurements of the real group, and the simulated copy."""
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
 import numpy as np
 import pytest
 from confluent_kafka import TopicPartition
+from kafka_helpers import DEADLINE_S, wait_for
 
 from autoscaler.live.loads import LoadReader
 from autoscaler.model import Action, Decision, PartitionLoad, Plan, RecentArrivals
@@ -10,6 +19,7 @@ from autoscaler.ports import NotReadyError
 from autoscaler.shadow.measurements import CommittedRates, LagClock, readers_of
 from autoscaler.shadow.settings import ShadowSettings
 from autoscaler.shadow.shadow_group import ShadowGroup
+from tailpack.local.ports import free_port
 
 BOTH = {"a": frozenset({0}), "b": frozenset({1})}
 
@@ -42,6 +52,11 @@ def test_members_of_the_group_that_read_other_topics_are_not_counted() -> None:
         "other": [TopicPartition("mails", 0)],
     }
     assert readers_of("orders", places) == {"a": frozenset({0}), "idle": frozenset()}
+
+
+def test_a_group_that_has_left_the_topic_has_no_readers_but_one_that_rebalances_has() -> None:
+    assert readers_of("orders", {"a": [TopicPartition("mails", 0)], "idle": []}) == {}
+    assert readers_of("orders", {"a": [], "b": []}) == {"a": frozenset(), "b": frozenset()}
 
 
 class Loads(LoadReader):
@@ -87,6 +102,47 @@ def test_a_shadow_plan_takes_effect_after_the_start_up_time() -> None:
     assert shadow.actual.lag_s > 30
     assert shadow.actual.late_s == 0, "the interval of its commits is unknown"
     assert shadow.shadow.lag_s < 0.5
+
+
+def test_a_partition_without_a_commit_is_unknown_and_makes_no_group_late() -> None:
+    loads = Loads(40.0, commits=True)
+    loads.without_commit = frozenset({1})
+    shadow = group(loads)
+    for _ in range(20):
+        shadow.observe()
+    assert shadow.unknown == "partition 1 (without a commit)"
+    assert (shadow.actual.late_s, shadow.shadow.late_s) == (0, 0)
+
+
+def test_a_signal_ends_the_warm_up_at_once_and_the_pages_are_there_before_it(tmp_path: Path) -> None:
+    lines = "import time", "class Endless:", " def decide(self, observation):", "  while True: time.sleep(0.01)"
+    (tmp_path / "endless.py").write_text("\n".join(lines))
+    port = free_port()
+    own = {"POLICY": "./endless.py", "TOPIC": "orders", "GROUP": "shipping", "HTTP_PORT": str(port)}
+    own |= {"MEMBER_RATE": "9", "BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+    environ = os.environ | {f"TAILPACK_{name}": value for name, value in own.items()}
+    command = [sys.executable, "-m", "autoscaler.shadow"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        health = wait_for(lambda: _health(port), "the shadow's pages")
+        assert "no tick yet" in health
+    finally:
+        process.send_signal(signal.SIGTERM)
+        said, errors = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, errors) == (0, "")
+    assert said == "shipping on orders: no comparison: the run was too short\n"
+
+
+def _health(port: int) -> str:
+    try:
+        urlopen(f"http://127.0.0.1:{port}/healthz", timeout=DEADLINE_S)
+    except HTTPError as answered:
+        return answered.read().decode()
+    except OSError:
+        pass
+    return ""
 
 
 def test_there_is_no_comparison_without_members_or_a_service_rate() -> None:

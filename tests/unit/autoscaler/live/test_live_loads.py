@@ -60,7 +60,8 @@ def test_arrivals_and_lag_count_events_not_offsets() -> None:
     """A marker follows each event of partition 0. Partitions 7 and -1 are not of this topic."""
     samples = [(10.05 + tenth / 10, (100 + 2 * tenth, 10 * tenth)) for tenth in range(10)]
     readings = Readings([reading(9.0, 80, 0), reading(10.0, 100, 0), reading(11.0, 120, 100)], sampled=samples)
-    loads = LoadReader(readings, no_wall_offset, lambda: {0: 0.5, 7: 0.5, -1: 0.1})
+    loads = LoadReader(readings, no_wall_offset)
+    loads.shares = lambda: {0: 0.5, 7: 0.5, -1: 0.1}
     with pytest.raises(NotReadyError):
         loads.read()
     loads.read()
@@ -69,6 +70,19 @@ def test_arrivals_and_lag_count_events_not_offsets() -> None:
     assert [(load.arrival_rate, load.lag) for load in loads.read()[1]] == [(10.0, 60), (100.0, 100)]
     assert loads.recent is not None
     assert loads.recent.counts.sum(axis=0).tolist() == [10, 100]
+
+
+def test_a_partition_without_a_commit_has_no_known_lag() -> None:
+    loads = LoadReader(
+        Readings(
+            [(at_s, (PartitionOffsets(end, 0, 0), PartitionOffsets(end, None, 0))) for at_s, end in ((1, 10), (2, 30))]
+        )
+    )
+    with pytest.raises(NotReadyError):
+        loads.read()
+    assert [(load.arrival_rate, load.lag, load.age_s) for load in loads.read()[1]] == [(20, 30, 0), (20, 0, 0)]
+    assert loads.without_commit == {1}
+    assert not loads.missing_data
 
 
 def test_a_re_created_topic_and_a_new_partition_need_two_new_readings() -> None:

@@ -10,6 +10,8 @@ from autoscaler.live.offsets import (
     BEGINNINGS_EVERY_S,
     EARLIEST,
     FAILURES_BEFORE_RECONNECT,
+    OPEN_TRANSACTION_S,
+    UNCOMMITTED,
     OffsetReader,
 )
 from autoscaler.ports import NotReadyError
@@ -84,9 +86,20 @@ def consumer() -> FakeConsumer:
     return FakeConsumer()
 
 
-def reader_of(*consumers: FakeConsumer, clock: FakeClock | None = None) -> OffsetReader:
+def reader_of(
+    *consumers: FakeConsumer,
+    clock: FakeClock | None = None,
+    highs: FakeConsumer | None = None,
+    is_foreign: bool = False,
+) -> OffsetReader:
     several = iter(consumers)
-    return OffsetReader(lambda: next(several), topic="requests", partitions=2, clock=clock or FakeClock())
+    if highs is None:
+        highs = FakeConsumer()
+        highs.ends = failure(KafkaError._TIMED_OUT)
+    return OffsetReader(
+        lambda isolation: highs if isolation == UNCOMMITTED else next(several),
+        topic="requests", partitions=2, is_foreign=is_foreign, clock=clock or FakeClock(),
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -198,3 +211,26 @@ def test_a_client_that_keeps_failing_is_re_created() -> None:
             reader.read()
     assert stale.closed
     assert lags(reader) == [10, 50]
+
+
+def test_a_foreign_group_may_read_beyond_the_last_stable_offset_and_an_open_transaction_is_reported(
+    consumer: FakeConsumer,
+) -> None:
+    clock, highs = FakeClock(), FakeConsumer()
+    highs.ends, consumer.committed_offsets = [Entry(150), Entry(200)], [Entry(140), Entry(150)]
+    reader = reader_of(consumer, clock=clock, highs=highs, is_foreign=True)
+    assert lags(reader) == [0, 50], "offset 100 is the last stable one"
+    clock.advance(OPEN_TRANSACTION_S)
+    assert [one.hidden for one in reader.read()[1]] == [
+        "50 records of requests/0 follow an open transaction, for 10 s",
+        "",
+    ]
+    consumer.ends = [Entry(120), Entry(200)]
+    assert [one.hidden for one in reader.read()[1]] == ["", ""], "another transaction is open"
+    assert lags(reader_of(consumer, highs=highs)) == [None, 50], "our own group reads committed records only"
+
+
+def test_where_a_foreign_group_begins_without_a_valid_commit_is_unknown(consumer: FakeConsumer) -> None:
+    consumer.committed_offsets = [Entry(OFFSET_INVALID), Entry(9)]
+    read = reader_of(consumer, is_foreign=True).read()[1]
+    assert [(one.committed, one.problem) for one in read] == [(None, ""), (None, "")]

@@ -194,7 +194,7 @@ class ProcessPausedError(KafkaError):  # type: ignore[misc]
 
 
 class Pulse(threading.Thread):
-    """Detects pauses of the process, independent of its event loops. `start` it once."""
+    """Detects pauses of the process from its start on, independent of its event loops. `start` it once."""
 
     def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         super().__init__(daemon=True, name="pulse")
@@ -207,6 +207,7 @@ class Pulse(threading.Thread):
 
     def run(self) -> None:
         """Call `beat` regularly until `end` is called."""
+        self._last_s = self._clock()  # a slow broker may have delayed the start
         while not self._stopped.wait(BEAT_S):
             self.beat()
 

@@ -1,4 +1,4 @@
-"""Starts processes in sessions of their own, each with its own log, and identifies them later by their pid."""
+"""Starts child processes. Each has its own session and its own log."""
 
 import os
 import signal
@@ -21,9 +21,9 @@ def python_module(module: str) -> list[str]:
 
 
 def start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
-    """Start a command that appends to `log`. Ctrl-C in the terminal does not reach it. Raises OSError.
+    """Start a command whose output is appended to `log`. Ctrl-C in the terminal does not reach it. Raises OSError.
 
-    A log of more than MAX_LOG_BYTES is renamed first, in place of the one renamed before it.
+    If the log is larger than MAX_LOG_BYTES, it is first renamed to LOG.1, which replaces an earlier LOG.1.
     """
     if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         log.replace(f"{log}.1")
@@ -38,7 +38,7 @@ def describe_exit(status: int) -> str:
 
 
 def last_log_line(log: Path) -> str:
-    """Return the last line of a log; empty without one."""
+    """Return the last line of a log, or an empty text if it has none."""
     with suppress(OSError), log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
         lines = file.read().decode(errors="replace").split("\n")

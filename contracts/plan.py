@@ -1,4 +1,4 @@
-"""The plan: the number of replicas, their names, and the owner of each partition. A log with one writer at a time."""
+"""The plan: the number of replicas, their names, and the owner of each partition. One process at a time writes it."""
 
 from typing import Annotated, Final
 
@@ -48,12 +48,12 @@ _decoder: Final = msgspec.json.Decoder(PlanRecord)
 
 
 def plan_key(group: str, topic: str) -> bytes:
-    """Return the key of a group's plans. Names of topics contain no slash. Earlier versions wrote only the group."""
+    """Return the key TOPIC/GROUP of a group's plans. Topic names contain no slash. Earlier versions wrote GROUP."""
     return f"{topic}/{group}".encode()
 
 
 def decode_plan(value: bytes | None, key: bytes | None, group: str) -> PlanRecord | None:
-    """Return a plan of `group`; None: the plan of another group. Raises one of `contracts.validation.DECODE_ERRORS`."""
+    """Return a plan, or None if it is another group's plan. Raises one of `contracts.validation.DECODE_ERRORS`."""
     if key is not None and group.encode() not in (key, key.partition(b"/")[2]):
         return None
     plan = _decoder.decode(value or b"")

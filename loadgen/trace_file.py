@@ -1,4 +1,4 @@
-"""Columns of a CSV or Parquet file of any length, read in parts. Errors name the file and the first wrong row."""
+"""Reads columns of a CSV or Parquet file of any length in parts. Errors name the file and the first wrong row."""
 
 import math
 import re
@@ -133,7 +133,7 @@ class TraceFile:
                 self.refuse(first + at, f"{name} = {values[at]:.12g}: {why}")
 
     def refuse(self, row: int, why: str) -> NoReturn:
-        """Raise InvalidSettingsError. row: in CSV the line number, the header is 1."""
+        """Raise InvalidSettingsError. row: row number, in CSV the line number (the header is line 1)."""
         self._fail(f"{'row' if self.parquet else 'line'} {row}: {why}")
 
     def refuse_header(self, why: str) -> NoReturn:

@@ -22,11 +22,11 @@ class Partitioner(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
-        return cls.KG if value == "key" else None  # the old name
+        return cls.KG if value == "key" else None  # the former name of `kg`
 
     @property
     def keeps_key_order(self) -> bool:
-        """Whether all events of a key go to one partition and so stay in order. False for `explicit`: unknown."""
+        """Whether all events of a key go to one partition and so stay in order. False if unknown, as for `explicit`."""
         return self is Partitioner.KG
 
 

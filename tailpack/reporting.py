@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportInputs:
-    """Inputs of a report that the user gave on the command line; None: not given."""
+    """Inputs of a report on the command line; None: the option is not used."""
 
     events: str | None = None
     """Path or URI of events outside the run folder."""
@@ -35,7 +35,7 @@ class ReportInputs:
     percentile: float | None = None
 
     def slo_arguments(self) -> list[str]:
-        """Return the SLO as arguments of the job; a run folder defines its own SLO."""
+        """Return the SLO as arguments of the job. They are only needed for events without a run folder."""
         options = (("--latency-target-s", self.latency_target_s), ("--percentile", self.percentile))
         return [word for name, value in options if value is not None for word in (name, f"{value:g}")]
 
@@ -76,7 +76,7 @@ def make_report(
 
 
 def _report_without_spark(folder: Path, master: str) -> bool:
-    """Report on a run with its events in the folder; return False if they are too many. Raises TailpackError."""
+    """Report on a run without Spark; return False if that is not possible. Raises TailpackError."""
     from report import ReportError  # noqa: PLC0415  numpy only where it is needed
     from report.figures import needs_spark, report_stored  # noqa: PLC0415
     from report.page import page  # noqa: PLC0415
@@ -121,7 +121,7 @@ def _custom_events_arguments(folder: Path, inputs: ReportInputs) -> list[str]:
 
 @contextmanager
 def _leftover_broker(folder: Path, console: Console) -> Iterator[None]:
-    """Run the broker whose data an interrupted run left in its folder, so that its topics can be read."""
+    """Run a broker on the data of an interrupted run, so that the run's topics can be read."""
     broker = Broker(folder / "kafka")
     started = broker.folder.exists() and broker.address() is None
     try:
@@ -173,7 +173,7 @@ def add_other_policies(result: "Result", folder: Path, console: Console) -> "Res
 
 
 def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> None:
-    """Print the key figures and the path of the page; with `as_json`, also the result on standard output."""
+    """Print the key figures and the path of the page. as_json: whether to print the result on standard output too."""
     from report.page.answers import show  # noqa: PLC0415
 
     show(result, console)
@@ -188,7 +188,7 @@ def print_all(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would flush the rest again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python would write the rest at exit
         raise TailpackError(f"the report could not be written to standard output: {error.strerror}") from error
 
 

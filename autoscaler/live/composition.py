@@ -42,7 +42,7 @@ ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
 """Extra wait at a clean shutdown, after the last replica's SIGKILL."""
 EXTERNAL_STOP_S: Final = 45.0
-"""Extra time to stop a replica where the HPA deletes pods: it acts every 15 s; after 30 s we delete the pod."""
+"""Extra time to stop a replica if the HPA deletes pods. It acts every 15 s. After 30 s the launcher deletes the pod."""
 MAX_MISSED_TICKS: Final = 3
 """Decision intervals without a tick after which the health page answers 503."""
 

@@ -1,4 +1,4 @@
-"""Journal of observations, decisions and actions: on a topic, in memory for the pages, and as metrics."""
+"""Writes observations, decisions and actions to the journal topic, to memory for the pages, and to metrics."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""From offsets to loads: arrival rate (λ) and lag of each partition, and arrivals by slot between two ticks."""
+"""Computes loads from offsets: arrival rate (λ) and lag of each partition, and arrivals by slot between two ticks."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,17 +16,17 @@ from autoscaler.ports import NotReadyError
 from contracts.clock import wall_offset_s
 
 SLOT_S: Final = 0.1
-"""Length of a slot. It separates a burst from an even stream of one second."""
+"""Length of a slot, seconds. It is short enough to distinguish a burst from an even stream."""
 SAMPLES_PER_SLOT: Final = 4
-"""Readings in a slot; they locate a burst within it. The broker answers forty requests a second easily."""
+"""Readings in a slot. They locate a burst within it. A broker easily answers these forty requests a second."""
 UNKNOWN_OFFSET: Final = -1
 MAX_ENDS_PER_S: Final = 20_000
 """Most end offsets read between two ticks. With more than 500 partitions there are fewer samples."""
 MAX_QUERY_TIME_SHARE: Final = 1 / 3
-"""Share of the loop's time that reading may take: distant brokers are sampled less often."""
+"""Largest share of the loop's time that reading may take. So distant brokers are sampled less often."""
 TIME_TOLERANCE_S: Final = 1e-6
 MAX_READINGS: Final = 10_000
-"""Most readings kept: three decision intervals of a minute."""
+"""Most readings that are kept. They cover three decision intervals of a minute."""
 
 
 class ArrivalSamples:
@@ -66,7 +66,7 @@ class ArrivalSamples:
         """Return events by slot and partition over the interval that ended at `until_s`, the time of the last reading.
 
         Arrivals between two readings count for the slot of the later one, so a burst is never split. Arrivals after the
-        end of the last slot count for it too, and not again in the next interval. None: too few readings.
+        end of the last slot count for it too, and not again in the next interval. None: there are too few readings.
         rates: partition → arrival rate (λ), events/s; if an end offset was unknown, the last slot gets λ × interval.
         """
         slots = max(1, round(interval_s / SLOT_S))

@@ -37,7 +37,7 @@ class Loop:
 
     Durations use the monotonic clock; the wall clock only schedules ticks. After a jump of the wall clock the next tick
     follows after 0.5 to 1.5 intervals, on schedule again.
-    urgent: returns after each `advance` whether to tick at once. The schedule stays.
+    urgent: returns after each `advance` whether to tick at once. Such a tick does not change the schedule.
     on_clock_jump: called before each tick with the jump of the wall clock since the last tick, seconds; 0: none.
     """
 

@@ -1,4 +1,4 @@
-"""Reader of the progress topic: newest report of each replica, its late events, and the plan that it serves by."""
+"""Reads the progress topic: the newest report of each replica, its late events, and the plan by which it serves."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -50,7 +50,7 @@ class ProgressReader:
         """Replica → arrival of its newest report, by `_listening_time_s`."""
         self._polled_s = clock()
         self._missed_s = 0.0
-        self._unreadable = float("-inf"), ""  # when the newest record arrived that is no report, and why it is none
+        self._unreadable = float("-inf"), ""  # arrival of the newest record that is not a report, and why it is not one
         self._rebalances: list[Rebalance] = []
         self._skipped_to = 0
         self._late_events = LateEventCounter(clock)
@@ -97,7 +97,7 @@ class ProgressReader:
 
     @property
     def unreadable(self) -> str:
-        """Why a record of the last minute is no report; empty: all are."""
+        """Why a record of the last minute is not a report. Empty: all are reports."""
         at_s, why = self._unreadable
         return why if self._listening_time_s() - at_s < UNREADABLE_SHOWN_S else ""
 

@@ -1,4 +1,4 @@
-"""The controller of Landau et al. 2024 (arXiv:2402.06085): write speeds over a window, packed by one of its heuristics.
+"""The controller of Landau et al. 2024 (arXiv:2402.06085). It packs write speeds over a window by a chosen heuristic.
 
 Written after the paper and checked against the published controller. It packs all partitions again, starting from their
 present owners, if a partition has no owner, if a replica's partitions are written faster than it can serve, or if the

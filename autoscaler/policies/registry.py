@@ -1,4 +1,4 @@
-"""Policies by name, for scenarios, the live autoscaler and the command line: ours, those of packages and of files.
+"""Finds policies by their names. They are our own, those of installed packages, and those in files.
 
 An installed package offers a policy by an entry point of the group `tailpack.policies`. A file is named by its path:
 `./mine.py`, or `./mine.py:Mine` if it has several policies. It contains a `PolicyFactory`, or a class with a method

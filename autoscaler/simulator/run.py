@@ -36,7 +36,7 @@ TICKS_TO_RECOVER: Final = 1000
 
 
 class Simulation:
-    """Everything except the controller. The engine has the time; for a share group it is a pool.
+    """A simulated group with its engine and timed actions. For a share group the engine is a Pool.
 
     keep: whether events and plans are kept; else only latencies.
     """

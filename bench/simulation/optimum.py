@@ -1,4 +1,4 @@
-"""Compute the optimum of a scenario's events, which is cached on disk: it does not depend on the policy."""
+"""Compute the cheapest schedule for a scenario's events. It does not depend on the policy and is cached on disk."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -27,11 +27,11 @@ from report.measures import replica_minutes
 
 CODE: Final = Path(optimum_module.__file__).parent
 MAX_EVENTS: Final = 20_000_000
-"""Limit for memory: all events are in memory, with 60 bytes each."""
+"""Maximum number of events. All are in memory, with 60 bytes each."""
 
 
 def why_not(scenario: Scenario, sent: SentEvents) -> str:
-    """Return in one sentence why this scenario's optimum cannot be computed; empty if it can."""
+    """Return the reason why this scenario's optimum cannot be computed; empty if it can."""
     settings = _clairvoyant_settings(scenario)
     service, protocol = settings.service, configured_protocol(scenario)
     replicas_are_equal = len(set(service.speeds)) == 1 and service.slow_factor == 1
@@ -75,7 +75,7 @@ def _question(scenario: Scenario, sent: SentEvents) -> OptimumProblem:
 
 
 def find_optimum(scenario: Scenario, sent: SentEvents) -> tuple[Optimum, Schedule]:
-    """Return the optimum of the events in this scenario. Raises InvalidSettingsError, see `why_not`."""
+    """Return the optimum of the events in this scenario. Raises InvalidSettingsError for the reasons of `why_not`."""
     if why := why_not(scenario, sent):
         raise InvalidSettingsError([f"{scenario.name}: no optimum: {why}"])
     question = _question(scenario, sent)
@@ -83,7 +83,7 @@ def find_optimum(scenario: Scenario, sent: SentEvents) -> tuple[Optimum, Schedul
     with suppress(OSError, *DECODE_ERRORS):
         return msgspec.json.decode(path.read_bytes(), type=tuple[Optimum, Schedule])
     found = optimum(question, partial(_simulated_cost, scenario, sent))
-    with suppress(OSError):  # without a cache it is computed again
+    with suppress(OSError):  # without a cache, the optimum is computed again next time
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, msgspec.json.encode(found))
     return found

@@ -1,4 +1,4 @@
-"""Faust as our services use it: settings, the app factory and the Kafka driver. Importing has no effect."""
+"""Settings, app factory and Kafka driver of our Faust services. Importing this module has no side effect."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ HEARTBEAT_S: Final = 1.0
 PRODUCER_TIMEOUT_S: Final = 60.0
 """Longest wait of a record for the broker. A killed broker needs tens of seconds to recover its logs."""
 LINGER_S: Final = 0.002
-FULL_PAUSE_S: Final = 0.02  # between two checks whether enough records were acknowledged
+FULL_PAUSE_S: Final = 0.02  # pause between two checks whether enough records were acknowledged
 FETCH_WAIT_MS: Final = 50
 """Longest wait of one fetch, ms. A partition that was just read waits until the fetch of the others returns, so Faust's
 1500 ms would add up to 1.5 s of latency at low rates. 50 ms costs twenty small requests a second."""
@@ -56,7 +56,7 @@ class ServiceSettings(KeyedTopics):
 def make_app(
     connection: Connection, group: Group, settings: ServiceSettings, may_write: Callable[[], None]
 ) -> faust.App:
-    """Return a configured app for `group`, not started. may_write: called before each write; a KafkaError stops it."""
+    """Return a configured app for `group` that is not started. may_write: may raise KafkaError before each write."""
     name = qualified(connection.namespace, group)
     folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ class ProcessPausedError(KafkaError):  # type: ignore[misc]
 
 
 class Pulse(threading.Thread):
-    """Detects pauses of the process, independent of its event loops. `start` it once."""
+    """Detects pauses of the process from its start on, independent of its event loops. `start` it once."""
 
     def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         super().__init__(daemon=True, name="pulse")
@@ -203,10 +203,11 @@ class Pulse(threading.Thread):
         self._last_s = clock()
         self._stopped = threading.Event()
         self.gap_s = 0.0
-        """Longest pause beyond the limit, seconds. 0: none."""
+        """Longest pause of the process that exceeded the limit, seconds. 0: none."""
 
     def run(self) -> None:
-        """Beat until `end` is called."""
+        """Call `beat` regularly until `end` is called."""
+        self._last_s = self._clock()  # a slow broker may have delayed the start
         while not self._stopped.wait(BEAT_S):
             self.beat()
 

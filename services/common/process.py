@@ -1,4 +1,4 @@
-"""The service process: settings, HTTP pages and metrics, preflight, run until stopped, exit code."""
+"""The service process. It reads settings, checks Kafka, serves HTTP pages and runs until it is stopped."""
 
 import asyncio
 import contextlib
@@ -27,15 +27,15 @@ from services.common.service import Service
 
 PREFIX: Final = "tailpack_service_"
 HEALTHY = gauge("tailpack_service_healthy", "", "1: the service is healthy; 0: /healthz has the reason")
-WRITTEN = counter("tailpack_service_written_total", "records", "Records written, each effect once")
+WRITTEN = counter("tailpack_service_written_total", "records", "Records written (each effect once)")
 DUPLICATES = counter("tailpack_service_duplicates_dropped_total", "records", "Repeated records that were dropped")
-REFUSED = counter("tailpack_service_refused_total", "records", "Records refused: each became a dead letter")
+REFUSED = counter("tailpack_service_refused_total", "records", "Records refused and written as dead letters")
 FENCED = counter(
     "tailpack_service_fenced_total", "records", "Payments dropped because their replica had lost its partition"
 )
 UNACKNOWLEDGED = gauge("tailpack_service_unacknowledged", "records", "Records whose outputs are not yet acknowledged")
 OLDEST = gauge(
-    "tailpack_service_oldest_unacknowledged_seconds", "seconds", "Age of the oldest such record; 0 without one"
+    "tailpack_service_oldest_unacknowledged_seconds", "seconds", "Age of the oldest unacknowledged record; 0: none"
 )
 
 LABELS = ("service",)
@@ -44,9 +44,9 @@ S = TypeVar("S", bound=ServiceSettings)
 Build = Callable[[Connection, S], Service]
 
 START_DEADLINE_S: Final = 120.0
-"""Limit for joining the group and reading back the output, after the broker has answered."""
+"""Time limit for joining the group and reading back the output, after the broker has answered."""
 STOP_DEADLINE_S: Final = 10.0
-"""Limit for sending decided effects, committing and leaving. If the broker is down, all fail and nothing is lost."""
+"""Time limit for sending effects, committing and leaving. If the broker is down, these fail, but nothing is lost."""
 CHECK_INTERVAL_S: Final = 0.2
 """Faust sets its crash flag from another thread and wakes no task, so the flag is polled."""
 

@@ -25,7 +25,7 @@ Headers = list[tuple[str, bytes]]
 
 @dataclass(frozen=True, kw_only=True)
 class TraceSettings(Settings):
-    """Environment: TAILPACK_TRACE_…."""
+    """Settings of traces, from TAILPACK_TRACE_ENDPOINT and TAILPACK_TRACE_SHARE."""
 
     trace_endpoint: str = setting("")
     """OTLP/HTTP endpoint for spans, such as http://127.0.0.1:4318/v1/traces; empty: no traces."""
@@ -75,7 +75,7 @@ def _carrier_of(record: Any) -> dict[str, str]:
 
 
 on: Tracing | None = None
-"""None if traces are off."""
+"""Tracing of this process. None: traces are off."""
 _OFF: Final[AbstractContextManager[Any]] = nullcontext()
 
 
@@ -106,7 +106,7 @@ def headers() -> Headers | None:
 
 
 def configure(process: str, environ: Mapping[str, str]) -> None:
-    """Start tracing this process if an endpoint is configured. Raises InvalidSettingsError, also without the extra."""
+    """Start tracing if an endpoint is configured. Raises InvalidSettingsError, also if a package is missing."""
     global on  # noqa: PLW0603  one provider for each process, as in OpenTelemetry
     settings = from_environment(environ, TraceSettings)
     if not settings.trace_endpoint:

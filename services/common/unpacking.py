@@ -1,7 +1,7 @@
-"""Unpacks fetched batches within limits. No batch ends a consumer: one that cannot be read becomes one refused record.
+"""Unpacks fetched batches within limits. A batch that cannot be read becomes one refused record and ends no consumer.
 
-Brokers limit packed batches only: 16 kB may unpack to 500 MB, which aiokafka would do at once. Brokers also accept
-header names that are no text, on which aiokafka raises.
+Brokers limit only the packed size. A batch of 16 kB may unpack to 500 MB, and aiokafka would unpack it at once. Brokers
+also accept header names that are not UTF-8, for which aiokafka raises an error.
 """
 
 import logging
@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 MAX_BATCH_MB: Final = 4
 """Default of the largest size of an unpacked batch. While its records are copied, a process needs twice as much."""
 MAX_POLL_BYTES: Final = 8_000_000
-"""Records that one poll returns, and that wait in a consumer: bytes, beside the batch that reaches this limit."""
+"""Bytes of records that one poll returns, and that wait in a consumer. The batch that reaches this limit is extra."""
 MAX_POLL_RECORDS: Final = 5_000
 _FIRST_BUFFER_BYTES: Final = 4096
 _BUFFER_GROWTH: Final = 8
 _BUFFER_IS_FULL: Final = "failed to write whole buffer"  # in cramjam's error
 _SNAPPY_JAVA: Final = b"\x82SNAPPY\0"  # begins a sequence of blocks, each after its length
 _MODULES: Final = ("default_records", "legacy_records", "_crecords.default_records", "_crecords.legacy_records")
-"""Modules below aiokafka.record that unpack: in Python and in C, of today's format and older ones."""
+"""Modules in aiokafka.record that unpack batches, in Python and in C, of the present and older formats."""
 _max_batch_bytes = MAX_BATCH_MB * 1_000_000
 _poll_bytes_left: ContextVar[int | None] = ContextVar("_poll_bytes_left", default=None)
 

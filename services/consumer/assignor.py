@@ -1,4 +1,4 @@
-"""The group's assignor: members send their metadata, and the leader decides the rebalance by the newest plan it has."""
+"""The group's assignor. Members send their metadata, and the leader decides the rebalance by the newest plan it has."""
 
 import logging
 from collections import Counter
@@ -24,7 +24,7 @@ from services.consumer.rebalance import (
 )
 
 PROTOCOL_VERSION: Final = 0
-"""Version of Kafka's ConsumerProtocolSubscription and -Assignment in which only the user data is ours."""
+"""Version of Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment. Only their user data is our own."""
 YIELD_AFTER_S: Final = 0.7  # a leader that cannot read a newer plan for this long leaves, so that another one leads
 
 log = logging.getLogger(__name__)
@@ -52,11 +52,11 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         self._absent_since_s: dict[str, float] = {}
         self._topic = ""
         self._behind = (0, 0.0)
-        """Epoch of its newest plan, and since when members know a later one."""
+        """Epoch of this leader's newest plan, and monotonic time (s) since which other members know a later one."""
         self.gives_up_lead = False
-        """Whether it has led for YIELD_AFTER_S without a plan that other members know."""
+        """Whether this leader has lacked a plan that other members know for YIELD_AFTER_S."""
         self.refused: dict[str, str] = {}
-        """Member id → why this leader gives it no partitions; empty on other members."""
+        """Member id → why this leader gives that member no partitions. Empty if this member does not lead."""
         self.owned_partitions: Callable[[], Iterable[int]] = tuple
         """Returns the partitions that this replica owns."""
         self.group_generation: Callable[[], int] = lambda: -1
@@ -146,12 +146,12 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
             self._behind = epoch, now_s
         self.gives_up_lead = knows and now_s - self._behind[1] > YIELD_AFTER_S
         if self.gives_up_lead:
-            self._behind = epoch, now_s + 30.0  # not again soon: there may be no such plan
+            self._behind = epoch, now_s + 30.0  # no other warning soon, because there may be no such plan
 
     def on_assignment(self, assignment: Any) -> None:
         """Store the metadata of this member's assignment."""
         self.last_assignment = AssignmentMetadata()
-        with suppress(*DECODE_ERRORS):  # the leader is another program: the assignment is valid, its metadata unknown
+        with suppress(*DECODE_ERRORS):  # if another program leads, the assignment is valid and has no metadata
             self.last_assignment = msgspec.json.decode(assignment.user_data or b"{}", type=AssignmentMetadata)
 
     def start_generation(self, generation: int) -> None:

@@ -2,7 +2,7 @@
 
 aiokafka sets up one connection at a time. While it waits for a silent host, no request reaches the other brokers, and
 each waiting request then tries the same host again. Without an answer it does not refresh the metadata. Only a fetch
-notices that another broker leads a partition now; an offset query would repeat its request to the old leader for ever.
+notices that another broker leads a partition now. An offset query would repeat its request to the old leader for ever.
 
 A broker delays the answer to an empty fetch, and answers nothing else on that connection until then. So a fetch can be
 recalled: the client ignores its answer and sends the next fetch on the other of two connections. A partition that was

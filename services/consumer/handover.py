@@ -22,13 +22,13 @@ from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset
 log = logging.getLogger(__name__)
 
 MAX_RELEASE_S: Final = 1.0
-"""Longest wait of a rebalance for events in flight of partitions to give up; below session and rebalance time-out.
-After it the replica rejoins, still claiming the partition, and the other members continue."""
+"""Longest time that a rebalance waits for events in flight of partitions to give up, seconds. It is below the session
+and rebalance time-outs. After it the replica rejoins, still claims the partition, and the other members continue."""
 FIRST_MAX_RELEASE_S: Final = 0.05
-"""Limit in the first rebalance of a plan, because all other moves of the plan wait too; doubled with each follow-up."""
+"""The same limit in the first rebalance of a plan, where all other moves wait too. It doubles with each follow-up."""
 ABANDON_TIMEOUT_S: Final = 0.25  # for handlers at work whose events cannot be committed any more
 STOP_TIMEOUT_S: Final = 5.0
-"""Eager: longest wait for events in flight before a join, while all members wait; below the rebalance time-out."""
+"""Eager protocol: longest wait for events in flight before a join. All members wait for it, so it must be short."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Handover:
     pauses: Histogram = field(default_factory=lambda: PAUSE.create(None))
     """For each partition taken over from another replica: how long no replica served it (s)."""
     clock_offset_s: float = 0.0
-    """Own wall clock minus that of the last replica that a partition was taken over from."""
+    """Own wall clock minus the wall clock of the replica from which a partition was last taken over."""
     _assigned_s: float = 0.0
     """When the last assignment arrived, by `monotonic_s`."""
     _previous_s: float | None = None  # the same for the generation before; None: this replica got none
@@ -85,7 +85,7 @@ class Handover:
         self.queues.drop(cut_off)
         await self.calls.on_lost(cut_off)
         released -= cut_off
-        self.queues.pass_over(self.coordinator.next_fetch_offsets)  # not known any more once they are not fetched
+        self.queues.pass_over(self.coordinator.next_fetch_offsets)  # unknown once the partitions are no longer fetched
         self.queues.close(released)
         if self.is_eager:
             self.queues.drop(released)  # at once: their new owner serves them, so no late event may be committed

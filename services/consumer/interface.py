@@ -53,7 +53,7 @@ class Topics:
 
 def _backoff_max_error(values: Values) -> str | None:
     first_s = values["retry_backoff_s"]
-    return None if values["retry_backoff_max_s"] >= first_s else f"is less than retry_backoff_s = {first_s:g}"
+    return None if values["retry_backoff_max_s"] >= first_s else f"must not be less than retry_backoff_s = {first_s:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,11 +130,11 @@ class Health:
     lease_age_s: float
     """Seconds since the last request by which the group confirmed the membership."""
     commit_age_s: float
-    """Seconds since everything done was committed."""
+    """Seconds since the offsets of all done events were last committed."""
     reports_lost: int = 0
     """Progress reports that could not be written since the start. Events are served without them."""
     reports_problem: str = ""
-    """Why the newest progress report could not be written. Empty: it was."""
+    """Why the newest progress report could not be written. Empty: it was written."""
 
 
 Completion = Awaitable[Any] | None

@@ -1,7 +1,7 @@
 """A member's lease: the proof that it is still in the group, and extra heartbeats to renew it.
 
-The lease fences the replica itself: without an answer from the group for a session it may have been removed, and starts
-no further event. The prober sends extra heartbeats, because Kafka's own are too rare after unplanned changes.
+The lease fences the replica itself. If the group has not answered for a session, the replica may have been removed, so
+it starts no further event. The prober sends extra heartbeats: Kafka's own are too rare after unplanned changes.
 """
 
 import asyncio
@@ -16,20 +16,20 @@ from contracts.clock import monotonic_s
 log = logging.getLogger(__name__)
 
 PROBE_INTERVAL_S: Final = 0.4
-"""Pause between two probes. Plans arrive by themselves; a probe finds what no plan announced: a member that joins,
-leaves, asks to be drained, or whose session has expired."""
+"""Pause between two probes, seconds. A probe finds changes that no plan announced: a member that joins, leaves, drains,
+or whose session has expired."""
 PROBE_PAUSES_AFTER_REBALANCE_S: Final = (0.02, 0.06, 0.12)
-"""Pauses before the first probes after a rebalance. A member that joined or left in the middle of it makes others join
-again, and they wait for the members that had finished."""
+"""Pauses before the first probes after a rebalance, seconds. If a member joined or left during the rebalance, others
+join again and wait for the members that had finished."""
 EXPIRED_PROBE_INTERVAL_S: Final = 0.05  # while the lease is expired, all events wait for the answer
 MAX_GAP_SESSIONS: Final = 1 / 3  # a process that stood still for longer may have been removed
 CHECKS_PER_SESSION: Final = 12
 
 
 class Lease:
-    """A lease that every answer proving membership renews, for a session (`session_s`) from when its request was sent.
+    """A lease for one session (`session_s`). Each answer that proves the membership renews it from its request on.
 
-    The time of the answer does not count: it may lie unread while the process is stopped, and by then prove nothing.
+    The lease counts from the request, because an answer may wait unread while the process is stopped.
 
     The lease expires sooner in two cases:
     - `rebalance_timeout_s` after the last request whose answer excluded a rebalance. By then a rebalance completes
@@ -81,7 +81,7 @@ class Lease:
             await self._renewed.wait()
 
     async def watch(self) -> None:
-        """Record the time regularly until cancelled, so that the next check after a gap finds it."""
+        """Record the time regularly until cancelled, so that the next check notices a gap."""
         while True:
             self._check_gap()
             await asyncio.sleep(self._session_s / CHECKS_PER_SESSION)

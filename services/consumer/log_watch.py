@@ -25,7 +25,7 @@ CHECK_INTERVAL_S: Final = 0.2
 CHECKS_PER_ID_QUERY: Final = 10  # the topic's id is queried at every tenth check
 ANSWER_TIMEOUT_S: Final = 5.0
 FOREIGN_OFFSET: Final = "the committed offset belongs to a log that was deleted"
-_ID_PREFIX: Final = "topic "  # of the topic's id in the metadata of committed offsets
+_ID_PREFIX: Final = "topic "  # precedes the topic's id in the metadata of committed offsets
 
 
 class Position(TopicPartitionState):  # type: ignore[misc]  # aiokafka ships no types

@@ -1,4 +1,4 @@
-"""The parcel, its carrier and its delivery day. Pure: the same payment always gives the same shipment."""
+"""The parcel, its carrier and its delivery day. The same payment always gives the same shipment."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final

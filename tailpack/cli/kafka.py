@@ -1,4 +1,4 @@
-"""`tailpack kafka`: an embedded broker. `tailpack topics create`: topics and rights of a run or of a group."""
+"""`tailpack kafka` runs an embedded broker. `tailpack topics create` creates topics and rights of a run or a group."""
 
 import os
 import subprocess
@@ -126,7 +126,7 @@ def create(
         configured = read(config, os.environ)
         connection, scaled = configured.connection, configured.settings
         topics.create_control_topics(connection, scaled, partitions)
-        created = ", ".join(qualified(connection.namespace, one) for one in CONTROL)
+        created = ", ".join(qualified(connection.namespace, topic) for topic in CONTROL)
         rights = acls.of_group(connection.namespace, scaled, outputs or ())
     else:
         from bench.scenario import load_scenario  # noqa: PLC0415

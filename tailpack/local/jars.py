@@ -1,6 +1,6 @@
-"""Find Java for Kafka and Spark, and download their jars from Maven Central: once, verified, outside the checkout.
+"""Find Java, and download the jars of Kafka and of Spark's connector from Maven Central.
 
-A lock file lists every jar with its SHA-256, so only these jars are used, and later starts need no network.
+A lock file lists every jar with its SHA-256. Verified jars are stored in a cache, so that later starts need no network.
 """
 
 import fcntl
@@ -25,7 +25,7 @@ Bundle = Literal["kafka", "spark"]
 TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)", "spark": "Spark's Kafka connector (10 MB)"}
 MAX_CONNECTIONS: Final = 8
 ANSWER_TIMEOUT_S: Final = 60
-"""Longest time that a repository may take to answer."""
+"""Maximum time until a repository answers, in seconds."""
 MIN_JAVA: Final = 17
 INSTALL_HINT: Final = (
     "install one: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu) or `brew install openjdk@17` (macOS)"
@@ -54,7 +54,7 @@ def locked(bundle: Bundle) -> list[Jar]:
 
 
 def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> Path:
-    """Return the folder with every jar of `bundle`; download them if any is missing or differs from the lock file.
+    """Return the folder with every jar of `bundle`. Download them if one is missing or differs from the lock file.
 
     announce: called once, before a download. Raises TailpackError if a jar cannot be downloaded or verified.
     """
@@ -66,8 +66,8 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
     with ExitStack() as stack:
         handle = os.open(cache_folder(), os.O_RDONLY)
         stack.callback(os.close, handle)
-        fcntl.flock(handle, fcntl.LOCK_EX)  # on the folder itself: no lock file remains, and SIGKILL releases it
-        if not _invalid_jars(jars, folder):  # another process fetched it while we waited
+        fcntl.flock(handle, fcntl.LOCK_EX)  # the folder is locked, not a file: nothing remains, even after SIGKILL
+        if not _invalid_jars(jars, folder):  # another process has downloaded them meanwhile
             return folder
         announce(f"downloading {TITLES[bundle]} from Maven Central, once, into {folder}")
         fresh = Path(tempfile.mkdtemp(prefix=f"{bundle}-", dir=cache_folder()))

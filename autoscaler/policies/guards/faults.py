@@ -43,7 +43,7 @@ class IgnoreStuckPartitions(PolicyWrapper):
 
     def _stuck(self, observation: GroupObservation) -> dict[int, "_Progress"]:
         at_s, passed_s = observation.at_s, observation.at_s - self._last_s
-        ready = {one.name for one in observation.replicas if one.surely_ready}
+        ready = {replica.name for replica in observation.replicas if replica.surely_ready}
         owners = observation.assignment
         progress: dict[int, _Progress] = {}
         for load in observation.partitions:
@@ -53,7 +53,7 @@ class IgnoreStuckPartitions(PolicyWrapper):
                 since_s = before.since_s if served < 0.5 else at_s
             progress[load.partition] = _Progress(load.lag, owner, since_s)
         self._last, self._last_s = progress, at_s
-        return {partition: one for partition, one in progress.items() if at_s - one.since_s >= self.after_s}
+        return {partition: state for partition, state in progress.items() if at_s - state.since_s >= self.after_s}
 
 
 class _Progress(NamedTuple):
@@ -86,7 +86,7 @@ class CountByLoad:
         least = max(most_needed, guards.min_replicas, guards.safe_replicas)
         count = max(1, min(least, guards.max_replicas or partitions, partitions))
         why = f"{number(arriving)} events/s and {lag} events of lag need {needed} replicas"
-        names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready))[:count]
+        names = tuple(r.name for r in sorted(observation.replicas, key=lambda r: not r.surely_ready))[:count]
         staying = [name for name in observation.replica_names if name in names]
         fresh = fresh_names(settings.replica_prefix, {*staying, *observation.assignment.values()})
         replicas = (*staying, *islice(fresh, count - len(staying)))
@@ -109,7 +109,7 @@ def _place(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[int
     most = -(-len(observation.partitions) // len(replicas))
     rates, counts = dict.fromkeys(replicas, 0.0), dict.fromkeys(replicas, 0)
     owners: dict[int, str] = {}
-    for load in sorted(observation.partitions, key=lambda one: (-one.arrival_rate, one.partition)):
+    for load in sorted(observation.partitions, key=lambda load: (-load.arrival_rate, load.partition)):
         owner = now.get(load.partition, "")
         if owner not in counts or counts[owner] >= most or rates[owner] + load.arrival_rate > fair:
             owner = min(replicas, key=lambda name: (rates[name], counts[name], replicas.index(name)))

@@ -356,17 +356,13 @@ def _stages_fit(values: Values) -> str | None:
     if small := [stage for stage in stages if stage.partitions < min_replicas]:
         return f"{small[0].name} has {small[0].partitions} partitions, but autoscaler.min_replicas = {min_replicas}"
     others = sum(1 / len(names) if stage.share is None else stage.share for stage in stages)
-    return (
-        None if others < 1 else f"their shares of W add up to {others:g}; payment needs a share too, so use less than 1"
-    )
+    return None if others < 1 else f"their shares of W add up to {others:g}; the sum must be below 1"
 
 
 def _policy_can_coordinate(values: Values) -> str | None:
     policy = values["autoscaler.policy"]
     ignored = values[STAGES] and values["chain.coordinated"] and policy != COORDINATING_POLICY
-    return (
-        f"{policy} cannot coordinate stages; use {COORDINATING_POLICY} or --set coordinated=false" if ignored else None
-    )
+    return f"{policy} cannot coordinate; use {COORDINATING_POLICY}, or --set coordinated=false" if ignored else None
 
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (

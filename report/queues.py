@@ -43,6 +43,7 @@ def late_events(rows: Rows, stays: Table, terms: Terms) -> Table:
     Added columns, µs: `start_us` and `service_us` are start and length of the event's service. Its replica was never
     idle from `since_us` until `start_us`. Three columns are completion times under other conditions: `unstalled_us` if
     the replica had never been idle while the event waited, `unslowed_us` if no service had been slow, and `unpaused_us`
+    if the change of owner of its partition had taken no time.
     """
     changed = stays.where(stays["left_us"] != NONE).only(*SERVICE_KEY, *HANDOVER_COLUMNS)
     queued = partial(_queued, stays=changed, terms=terms)

@@ -68,7 +68,7 @@ class Step:
     until_us: int
     """End of the step; later events do not belong to it."""
     moves: Mapping[int, str] | None = None
-    """Moves of the plan: partition → new owner. None: without a plan; moves are then found in the served events."""
+    """Moves of the plan: partition → new owner. None: the step has no plan, so that moves are found in the events."""
 
 
 @dataclass(frozen=True, slots=True)

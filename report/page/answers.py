@@ -13,7 +13,7 @@ from report.result import STAGES, CauseOfLateness, Result, Tail
 from report.wording import UNKNOWN, count, duration, minutes, over, plural, share
 
 MIN_STARVED_SHARE: Final = 0.1
-"""If all cores were busy for at least this share of a run that did not meet its SLO, the report warns about it."""
+"""If all cores were busy for at least this share of a run that did not meet its SLO, the report warns of it."""
 TABLE_STYLE: Final[dict[str, Any]] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0)}
 """Style of tables on the terminal."""
 Bar = tuple[str, str, float, str]

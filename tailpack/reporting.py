@@ -13,7 +13,6 @@ import msgspec
 from rich.console import Console
 
 from bench import BenchError
-from contracts.validation import DECODE_ERRORS
 from report.run_info import EVENTS, RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
@@ -148,7 +147,7 @@ def load_result(folder: Path) -> "Result":
         return Result.load(folder)
     except FileNotFoundError as missing:
         raise TailpackError(f"{folder} has no {RESULT_FILE}; leave out --kept to compute it") from missing
-    except (OSError, *DECODE_ERRORS) as error:
+    except (OSError, ValueError, RecursionError, msgspec.DecodeError) as error:
         raise TailpackError(f"{folder / RESULT_FILE}: not a valid result ({error})") from error
 
 

@@ -68,7 +68,7 @@ class Node:
             return None
         except (OSError, *DECODE_ERRORS) as broken:
             raise TailpackError(
-                f"{self.folder / STATE_FILE}: cannot be read ({broken}); name another folder"
+                f"{self.folder}: {STATE_FILE} cannot be read ({broken}); name another folder"
             ) from broken
 
     def process(self) -> psutil.Process | None:

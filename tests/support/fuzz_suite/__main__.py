@@ -1,7 +1,7 @@
 """Feed every parser of a record, a page or a file with hostile input: `make fuzz S=60 SEED=1 TARGET=scenario`.
 
-An input may be refused by the errors that a parser documents. Any other exception, and any broken promise of what it
-returns, is a crash. Exit status 1 after a crash; the seed repeats it.
+An input may be refused by the errors that a parser documents. Any other exception, and any value that it may not
+return, is a crash. Exit status 1 after a crash; the seed repeats it.
 """
 
 import argparse

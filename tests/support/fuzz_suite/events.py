@@ -70,7 +70,7 @@ MAX_BATCH_MB: Final = 1
 
 
 class Events(Inputs):
-    """What is sent from the customer to the notification."""
+    """Records from the order to the notification."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed, folder)
@@ -144,7 +144,7 @@ class Events(Inputs):
             assert len(written) <= LETTER_LIMIT
 
     def read_back(self) -> None:
-        """What a stage has written is read at its start, though others may write there, too."""
+        """A stage reads its own output at its start, though other programs may write there."""
         with suppress(*DECODE_ERRORS):
             self._fence.remember(0, self._record(self._payment))
         with suppress(*DECODE_ERRORS):

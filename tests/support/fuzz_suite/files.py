@@ -76,7 +76,7 @@ NODE: Final = {"port": 9092, "node": 1, "quorum": {"1": 9093}, "pid": 1, "identi
 
 
 class Files(Inputs):
-    """What a person, another program or an earlier process has written."""
+    """Files of a person, of another program, or of an earlier process."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed, folder)

@@ -41,7 +41,7 @@ class Sent(str):
 
 
 class Pages(Inputs):
-    """Whatever a client sends."""
+    """Requests of clients."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed, folder)

@@ -20,7 +20,7 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Value of the plan topic; key: `plan_key`. Unknown fields are ignored, so that older replicas can read it."""
+    """Value of the plan topic, with key `plan_key`. Unknown fields are ignored, so that older replicas can read it."""
 
     epoch: Annotated[int, Meta(ge=1, le=MAX_EPOCH)]
     at_us: Moment

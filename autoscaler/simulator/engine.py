@@ -73,9 +73,9 @@ class Engine(EventServer):
         return int(self._partitions["owner"][partition])
 
     def in_service_until_us(self, partition: int) -> int:
-        """Return when the event of `partition` that is in service now is finished, µs; `now_us` if there is none.
+        """Return when the event of `partition` that is in service now is finished, µs, or `now_us` if there is none.
 
-        There can be several if a new owner was attached too early: then the last end counts.
+        There can be several if a new owner was attached too early. Then the last end counts.
         """
         return kernel.in_service_until(*self._state(), partition, self.now_us)
 
@@ -96,7 +96,7 @@ class Engine(EventServer):
     def kill(self, replica: int) -> None:
         """End `replica` now. Its partitions are detached, and its uncommitted events are served again.
 
-        The outcome of an event is its first completion, as in the definition of latency: if it was finished before, the
+        The outcome of an event is its first completion, as in the definition of latency. If it was finished before, the
         repetition only costs time. The event in service was not finished.
         Raises ValueError for a replica that does not exist or is dead.
         """
@@ -115,7 +115,7 @@ class Engine(EventServer):
         self._carry_out(returned)
 
     def drain(self) -> int:
-        """Serve all remaining events; return the end of the last one, µs.
+        """Serve all remaining events. Return the end of the last one, µs.
 
         Raises ValueError if events remain in partitions without an owner.
         """

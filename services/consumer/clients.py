@@ -164,7 +164,7 @@ async def run_all(*attempts: Coroutine[Any, Any, Any]) -> None:
 
 
 async def retry_until(attempt: Callable[[], Awaitable[T]], message: str, *, deadline: float) -> T:
-    """Return the first result of `attempt`; retry it after errors until `deadline` (monotonic seconds).
+    """Return the first result of `attempt`. Retry it after errors until `deadline` (monotonic seconds).
 
     Raises ReplicaError with `message` and the last error.
     """

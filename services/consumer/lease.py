@@ -37,7 +37,7 @@ class Lease:
     - After a gap: the process stood still for a third of a session (SIGSTOP, a suspended machine, a handler that blocks
       the CPU). The lease is valid again with the first answer to a request sent after the gap.
 
-    The broker refuses the commits of a removed member; the lease keeps that member from repeating outputs.
+    The broker refuses the commits of a removed member. The lease keeps that member from repeating outputs.
     """
 
     def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Callable[[], float] = monotonic_s) -> None:
@@ -75,7 +75,7 @@ class Lease:
         return self._renewed_s < self._gap_ended_s or now_s > ends_s
 
     async def wait_until_valid(self) -> None:
-        """Return at once while the lease is valid; if it is expired, wait for its renewal."""
+        """Return at once while the lease is valid. If it is expired, wait for its renewal."""
         while self.is_expired:
             self._renewed.clear()
             await self._renewed.wait()

@@ -25,7 +25,7 @@ class LauncherError(Exception):
 
 @contextmanager
 def of_extra(extra: str) -> Iterator[None]:
-    """Raise LauncherError if a package of the extra is missing while the body imports it."""
+    """Run a block that imports packages of an optional extra. Raises LauncherError if one is missing."""
     try:
         yield
     except ImportError as missing:

@@ -43,7 +43,7 @@ class Engine(EventServer):
     def advance(self, until_us: int) -> None:
         """Serve all events that start before `until_us`, which becomes `now_us`. Raises ValueError for the past."""
         if until_us < self.now_us:
-            raise ValueError(f"time does not go back from {self.now_us} to {until_us} µs")
+            raise ValueError(f"cannot advance to {until_us} µs: the time is already {self.now_us} µs")
         self._carry_out()
         while self._events.next_us < until_us:
             self._arrive(until_us)

@@ -7,8 +7,8 @@ Time, feeding, counting and outcomes are as in `engine.Engine`. Further rules:
 - A shared limit sets a minimum gap between two acquisitions.
 - The order within a partition is not kept.
 
-All members take from one queue, so an event's outcome is known when it is acquired by the first of a heap of members,
-in the order in which they become free. Event e is in row e − base. The loops are compiled.
+All members take from one queue. A heap has the members in the order in which they become free, and the first member
+acquires the next event. Its outcome is then known. Event e is in row e − base. The loops are compiled.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 

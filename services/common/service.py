@@ -140,7 +140,7 @@ class Service:
         largest = await asyncio.to_thread(max_record_bytes, self.connection, topics)
         if largest < MIN_RECORD_LIMIT_BYTES:
             raise ServiceError(
-                f"one of {', '.join(topics)} accepts records of at most {largest} bytes, a stage needs "
+                f"one of {', '.join(topics)} accepts records of at most {largest} bytes, but a stage needs "
                 f"{MIN_RECORD_LIMIT_BYTES}; raise max.message.bytes"
             )
         self.stage.max_record_bytes = largest

@@ -162,7 +162,7 @@ class Committer:
                     await asyncio.sleep(RETRY_INTERVAL_S)
                 return is_committed
         except TimeoutError:
-            log.warning("No commit confirmed within %g s; its events may be served again", LAST_COMMIT_TIMEOUT_S)
+            log.warning("No commit was confirmed within %g s; done events may be served again", LAST_COMMIT_TIMEOUT_S)
             return False
 
     async def commit(self) -> bool:
@@ -188,7 +188,7 @@ class Committer:
         try:
             await self._write(queues, offsets)
         except FENCED_ERRORS as error:
-            log.info("Commit refused (%s); its events may be served again", type(error).__name__)
+            log.info("The group refused a commit (%s); done events may be served again", type(error).__name__)
             return False
         except (*UNANSWERED_ERRORS, asyncio.CancelledError) as error:
             self._unanswered |= offsets

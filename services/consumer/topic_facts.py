@@ -17,7 +17,7 @@ from services.consumer.requests import describe_topic
 
 
 async def topic_id(client: Any, topic: str) -> uuid.UUID | None:
-    """Return the topic's id; None if the broker cannot return ids. Raises KafkaError without topic or answer."""
+    """Return the topic's id, or None if the broker has no ids. Raises KafkaError for no answer or an unknown topic."""
     node = client.get_random_node()
     if node is None:
         return None

@@ -40,7 +40,7 @@ MATRICES_FILE: Final = Path(__file__).parent / "matrices.toml"
 AXES_FILE: Final = Path(__file__).parent / "axes.toml"
 FILE: Final = "results.jsonl"
 FAILED: Final = "failed"
-"""Key of the reason in the row of a failed job, which has no figures."""
+"""Key in the row of a failed job, whose value is the reason. Such a row has no figures."""
 OPTIMUM: Final = "optimum"
 """Value of `Job.how` for jobs that compute the cheapest schedule instead of simulating a policy."""
 ROW_SOURCES: Final = (
@@ -168,7 +168,7 @@ def run(
 
 
 def read_rows(folder: Path) -> dict[str, Row]:
-    """Return the stored rows by key. A truncated last line is skipped, and ended so that a new line can follow."""
+    """Return the stored rows by key. A truncated last line is skipped, and gets a line end."""
     folder.mkdir(parents=True, exist_ok=True)
     path, rows = folder / FILE, dict[str, Row]()
     text = path.read_bytes() if path.exists() else b""

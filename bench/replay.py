@@ -164,7 +164,7 @@ def _simulate_under(policy: str, folder: Path, info: RunInfo) -> OtherPolicy:
     else:
         result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
         if result.events != info.events_scheduled:
-            raise ValueError(f"{info.run}: its events are from a trace, which run.json does not contain")
+            raise ValueError(f"{info.run}: cannot be simulated, because run.json does not contain its trace")
         found = msgspec.structs.asdict(result)
     return OtherPolicy(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
 
@@ -182,7 +182,7 @@ def read_run(folder: Path) -> RecordedRun:
         "the run was interrupted, so its figures do not cover a whole run": info.interrupted,
         "no event of this run was finished": not len(recorded.served["done_us"]),
         "no tick of the autoscaler observed the group": not recorded.ticks,
-        "its report has no replica-minutes": not result.replica_minutes,
+        "its report has no replica-minutes, because it has no journal": not result.replica_minutes,
     }
     if found := [why for why, applies in reasons.items() if applies]:
         raise InvalidSettingsError([f"{folder}: {found[0]}"])

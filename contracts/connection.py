@@ -19,9 +19,7 @@ SECRETS: Final = ("ssl.key.password", "sasl.password")
 """Properties that are secret. The property NAME.file holds the path of a file with only the secret."""
 PLAIN_ADDRESS: Final = "must be HOST:PORT; leave out the protocol, which security.protocol sets in client_properties"
 _SECRET: Final = re.compile("password|secret|token", re.IGNORECASE)
-NO_SECRET: Final = (
-    f"secrets do not belong in this file; put each into its own file, see {'.file and '.join(SECRETS)}.file"
-)
+NO_SECRET: Final = f"secrets do not belong in this file; put each into its own, see {'.file and '.join(SECRETS)}.file"
 
 
 def _required_by_sasl(name: str) -> tuple[str, Rule]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from autoscaler.live.composition import policy_from
+from autoscaler.live.composition import policy_config_of
 from autoscaler.live.launcher import LauncherError
 from autoscaler.live.loop import warm_up_policy
 from autoscaler.live.metrics import CONDITION, LEADING, MetricSet
@@ -151,13 +151,9 @@ def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threadi
 
     The pages show which autoscaler leads, or why this one cannot.
     """
-    warm_up_policy(  # before the pages open: a standby that is Ready can lead at once
-        policy_from(settings),
-        partitions=max(1, settings.payment_partitions),
-        service_rate=settings.service_rate,
-        interval_s=settings.decision_interval_s,
-        done=stop.is_set,
-    )
+    throw_away, partitions = policy_config_of(settings).policy(), max(1, settings.payment_partitions)
+    # before the pages open: a standby that is Ready can lead at once
+    warm_up_policy(throw_away, partitions, settings.decision_interval_s, stop.is_set)
     metrics = MetricSet((LEADING, CONDITION))
     metrics[CONDITION].labels(COMPONENT).set(0)
     problems = Problems(log.warning, lambda name, has_problem: metrics[CONDITION].labels(name).set(has_problem))

@@ -8,6 +8,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from autoscaler.live.kafka import reader_config, skip_unreadable
+from autoscaler.live.record_shares import RecordShares
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
@@ -54,6 +55,8 @@ class ProgressReader:
         self._rebalances: list[Rebalance] = []
         self._skipped_to = 0
         self._late_events = LateEventCounter(clock)
+        self._shares = RecordShares(clock)
+        self.record_shares = self._shares.shares
         self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
         self._consumer.assign([TopicPartition(topic, 0, _OFFSET_TAIL_BASE - _TAIL_REPORTS)])
         self._tail_left = _TAIL_REPORTS
@@ -127,6 +130,7 @@ class ProgressReader:
                 continue
             self._rebalances += report.recent_rebalances
             self._late_events.record_report(report)
+            self._shares.record_report(report)
             self._newest[report.replica] = report
             self._arrived_s[report.replica] = self._listening_time_s()
         self._polled_s = self._clock()

@@ -30,7 +30,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Limits of one bin: arrival rate (events/s) and lag (events). Infinity: no limit. Raises ValueError if not positive."""
+    """Limits of one bin: arrival rate (events/s) and lag (events). Infinity is no limit. ValueError unless positive."""
 
     arrival_rate: float
     lag: float

@@ -26,9 +26,10 @@ from contracts.settings import Settings, setting
 
 
 class Linear:
-    """Scales to ⌈Σλ/(μ·W·f)⌉ replicas (CLOSER 2024), up with f_up, down with f_down. The group places partitions.
+    """Divides the total arrival rate by what a replica serves within the target; decides a count only.
 
-    A replica serves μ·W of one second's events in time, so W counts as at most 1 s. The paper uses 0.5 s.
+    ⌈Σλ/(μ·W·f)⌉ replicas (CLOSER 2024), up with f_up, down with f_down. A replica serves μ·W of one second's events in
+    time, so W counts as at most 1 s. The paper uses 0.5 s.
     """
 
     name = "linear"
@@ -83,9 +84,10 @@ class FirstFit2022Settings(Settings):
 
 
 class FirstFit2022:
-    """Scales to the count that first-fit decreasing needs with capacities μ and μ·W. Spreads partitions at each change.
+    """Decides a count by two-dimensional first-fit decreasing and spreads partitions by number (ICCBDC 2022).
 
-    Between two changes of the count no partition moves, because the paper reassigns only when it scales.
+    The capacities are μ and μ·W. Between two changes of the count no partition moves, because the paper reassigns only
+    when it scales.
     """
 
     name = "ffd-2022"

@@ -141,9 +141,10 @@ class _Recommendation:
 
 
 class FlinkDs2:
-    """Scales to ⌈count × target capacity / true rate⌉ if the utilisation is outside its bounds. Decides only a count.
+    """Divides needed capacity by true processing rate, as Flink's autoscaler; decides a count only.
 
-    It makes no decision while a replica starts, because a Flink job does not run then.
+    The count changes if the utilisation is outside its bounds. It makes no decision while a replica starts, because
+    a Flink job does not run then.
     """
 
     name = "flink-ds2"

@@ -27,7 +27,7 @@ class PaperOptimalSettings(Settings):
 
 
 class PaperOptimal:
-    """Packs arrival rates with Least-Loaded at each tick. Ignores lag, start-up times and handovers.
+    """Packs the arrival rates of each tick and ignores lag and handovers (CLOSER 2024).
 
     Owners change only with the count, or if a replica has more than a bin. The paper counts only replicas, and needless
     handovers would cost latency here.
@@ -68,7 +68,7 @@ class OverprovisionedSettings(Settings):
 
 
 class Overprovisioned:
-    """Keeps the packing of the peak for the whole run."""
+    """Keeps the packing of the peak, which is an option."""
 
     name = "overprovisioned"
 
@@ -105,7 +105,7 @@ class ClairvoyantSettings(Settings):
 
 
 class Clairvoyant:
-    """Carries out the schedule of the optimum, which was computed from the known future. The policy has no state."""
+    """Follows the schedule of the optimum, which is an option."""
 
     name = "clairvoyant"
 

@@ -39,7 +39,7 @@ def why_not(scenario: Scenario, sent: SentEvents) -> str:
         "the optimum is only defined for a single group, not for stages": bool(scenario.stages),
         "a share group does not assign partitions to owners": protocol is RebalanceProtocol.SHARE,
         "start-up times are random, so no fixed schedule is possible": settings.startup_s is None,
-        "each change pauses the whole group at its members' heartbeats": protocol is RebalanceProtocol.EAGER,
+        "an eager rebalance pauses the whole group": protocol is RebalanceProtocol.EAGER,
         "replicas have different speeds": not replicas_are_equal,
         "replicas die": bool(settings.failures),
         "replicas share a limit, so their queues are not independent": bool(service.shared_limits),

@@ -149,7 +149,6 @@ class PlanConsumer:
         return self._queues.served_partitions
 
     async def _write_dead_letter(self, event: Event, error: Exception) -> None:
-        """Write the dead letter of an event and wait for its acknowledgement."""
         topics = self._topics
         try:
             max_bytes = await self._clients.sizes.max_bytes(topics.dead_letters)

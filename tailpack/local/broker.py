@@ -216,7 +216,7 @@ class Broker:
             raise
 
     def _states(self, port: int) -> list[NodeState]:
-        """Return the ports for the nodes that do not run. They are unchanged if other nodes run and use them."""
+        """Return the ports for the nodes that do not run. These do not change if other nodes run, which use them."""
         down = [node.state for node in self.nodes.values() if node.pid is None]
         if len(down) == len(self.nodes):
             assigned = assign_ports(down, port)

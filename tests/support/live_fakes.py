@@ -195,7 +195,7 @@ class FakeLoads:
         self._clock = clock
         self.loads = tuple(PartitionLoad(number, 10.0, 0) for number in range(partitions))
         self.missing: str | None = None
-        self.missing_data = ""
+        self.missing_data = self.hidden = ""
         self.advancing: set[int] = set()
 
     @property

@@ -72,7 +72,7 @@ class CountByLoad:
     def __init__(self, settings: PolicySettings, guards: GuardSettings) -> None:
         self._settings = settings
         self._guards = guards
-        self._needed = WantedCounts(guards.fallback_down_s)
+        self.needed = WantedCounts(guards.fallback_down_s)
 
     def plan(self, observation: GroupObservation) -> tuple[Plan, str]:
         """Return the plan, and why. Nothing changes if the count is the same and every partition has an owner."""
@@ -81,7 +81,7 @@ class CountByLoad:
         arriving = sum(load.arrival_rate for load in observation.partitions)
         lag = sum(load.lag for load in observation.partitions)
         needed = max(replicas_for(arriving, rate), replicas_for(lag, rate * settings.latency_target_s))
-        _, most_needed = self._needed.note(observation, needed)
+        _, most_needed = self.needed.note(observation, needed)
         partitions = len(observation.partitions)
         least = max(most_needed, guards.min_replicas, guards.safe_replicas)
         count = max(1, min(least, guards.max_replicas or partitions, partitions))
@@ -91,10 +91,6 @@ class CountByLoad:
         fresh = fresh_names(settings.replica_prefix, {*staying, *observation.assignment.values()})
         replicas = (*staying, *islice(fresh, count - len(staying)))
         return Plan(replicas, None if guards.counts_only else _place(observation, replicas)), why
-
-    def reset(self) -> None:
-        """Forget the needed counts, because the policy works again."""
-        self._needed.forget()
 
 
 def _place(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[int, str]:
@@ -137,7 +133,7 @@ class Fallback(PolicyWrapper):
         keeps_plan = wanted.action is Action.NO_CHANGE  # always valid
         if not keeps_plan and (problem := plan_problem(observation, wanted.plan)):
             return self._stand_in_for(observation, f"{self.name} made an invalid plan: {problem}")
-        self.stand_in.reset()
+        self.stand_in.needed.forget()
         return wanted
 
     def _stand_in_for(self, observation: GroupObservation, fault: str) -> Decision:

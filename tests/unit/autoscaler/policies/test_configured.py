@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.live.composition import policy_from
+from autoscaler.live.composition import policy_config_of
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.bin_packing import BinPacking
 from autoscaler.policies.guards.faults import Fallback
@@ -20,9 +20,8 @@ LIMITS |= {"cool_down_up_s": 5.0, "cool_down_down_s": 7.0, "latency_target_s": 0
 
 
 def live(policy: str, options: str = "", **settings: Any) -> Any:
-    return policy_from(
-        AutoscalerSettings(policy=policy, payment_partitions=5, state_dir="state", policy_options=options, **settings)
-    )
+    own = AutoscalerSettings(policy=policy, payment_partitions=5, state_dir="state", policy_options=options, **settings)
+    return policy_config_of(own).policy()
 
 
 def simulated(policy: str, **settings: Any) -> Any:

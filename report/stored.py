@@ -67,7 +67,7 @@ class StoredRows:
         self._rows = table_of(rows.column_names, rows.column)
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
-        """Return `[make(rows)]`: all rows are one piece, for any `by`."""
+        """Return `[make(rows)]`, because all rows are in one piece for any `by`."""
         return [make(self._rows)]
 
 

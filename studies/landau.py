@@ -114,9 +114,7 @@ def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATI
 
     def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
         found = {
-            delta: {
-                name: [tuple(rows[job][name]) for (of, _), job in jobs.items() if of == delta] for name in THE_TWELVE
-            }
+            delta: {key: [tuple(rows[job][key]) for (of, _), job in jobs.items() if of == delta] for key in THE_TWELVE}
             for delta in HEADLINES
         }
         return statements(found, f"{streams} streams of {iterations} iterations")

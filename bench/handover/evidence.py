@@ -31,7 +31,7 @@ NO_ENDS: Final = {"enable.partition.eof": False}
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a timeline that are needed. Decoding all of them would cost too much CPU."""
+    """The needed fields of a timeline. Decoding all fields would cost too much CPU."""
 
     intended_us: int
     done_us: int

@@ -92,8 +92,7 @@ def _slo(result: Result) -> Answer:
 def _causes(result: Result, tail: Tail | None) -> Answer:
     question = "What used the error budget?" if result.slo_met else "Why was the SLO not met?"
     if tail is None:
-        words = "Not known: these events do not record when and by which replica they were received."
-        return Answer(question, UNKNOWN, words)
+        return Answer(question, UNKNOWN, "Not known: these events record neither a replica nor its time of receipt.")
     allowed = int((1 - result.percentile) * result.events + 1e-6)
     if result.slo_met:
         by = late_by_cause(tail)

@@ -67,9 +67,7 @@ class Node:
         except FileNotFoundError:
             return None
         except (OSError, *DECODE_ERRORS) as broken:
-            raise TailpackError(
-                f"{self.folder}: {STATE_FILE} cannot be read ({broken}); name another folder"
-            ) from broken
+            raise TailpackError(f"{self.folder}: {STATE_FILE} is unreadable ({broken}); use another folder") from broken
 
     def process(self) -> psutil.Process | None:
         """Return the node's process; None if it does not run."""

@@ -132,7 +132,7 @@ def as_environment(settings: Settings) -> dict[str, str]:
 
 
 def as_text(value: object) -> str:
-    """Return a value as text for the environment; items are separated by commas."""
+    """Return a value as text for the environment. Items are separated by commas."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 

@@ -99,9 +99,9 @@ class DriverSettings(Settings):
     load_file: str = setting("")
     """The load, a LoadSpec as JSON."""
     out_dir: str = setting("")
-    """Folder for `generator.ready` and `generator.json`; with several parts `generator-1.json`, …"""
+    """Folder for `generator.ready` and `generator.json`. With several parts `generator-1.json`, …"""
     start_file: str = setting("")
-    """File with the start of the run, epoch µs; awaited when the generator is ready. Empty: start with the next whole
+    """File with the start of the run, epoch µs. The ready generator awaits it. Empty: start with the next whole
     second but one."""
     parts: int = setting(1, least=1, most=1_000)
     """Number of processes that share the schedule, with the same load file and start."""

@@ -19,13 +19,13 @@ from loadgen.trace_file import Part, TraceFile
 SECOND, AT, PARTITION, KEY, SIZE = "second", "at_s", "partition", "key", "size"
 FORM: Final = "second,events or second,p0,p1,… or at_s,partition[,key][,size] or at_s,key[,size]"
 PARTITIONS: Final = b"tailpack.partitions"
-"""Metadata key of a recorded Parquet file; its value is the number of partitions of the topic."""
+"""Metadata key of a recorded Parquet file. Its value is the number of partitions of the topic."""
 MAX_DURATION_S: Final = int(31 * DAY_S)
 MAX_PARTITIONS: Final = 10_000
 MAX_CELLS: Final = 20_000_000
 """Largest table of a trace in memory, seconds × partitions."""
 MAX_EVENTS: Final = 10_000_000
-"""Events in one second of one column; a larger number is treated as an error."""
+"""Events in one second of one column. A larger number is treated as an error."""
 HASH_MULTIPLIER: Final = 0x9E3779B97F4A7C15
 """Multiplier that spreads consecutive numbers: 2^64 divided by the golden ratio (Knuth)."""
 
@@ -55,7 +55,7 @@ class EventTrace:
 
     path: Path
     partitions: int
-    """Number of partitions: from the metadata of the file, else from the caller; larger if the events use more."""
+    """Number of partitions: from the metadata of the file, else from the caller. Larger if the events use more."""
     duration_s: int
     counts: IntArray
     """Events of each second and partition, shape (seconds, partitions)."""
@@ -90,8 +90,8 @@ def join_schedules(parts: list[Schedule]) -> Schedule:
 def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None = None) -> Trace | EventTrace:
     """Read and check a trace in CSV or Parquet. Memory does not grow with the number of events.
 
-    Events per second: `second,events` (the second name is free) or `second,p0,p1,…`; seconds count from 0, one row
-    each. Single events: times must not fall; without a partition column a hash of the key chooses the partition.
+    Events per second: `second,events` (the second name is free) or `second,p0,p1,…`. Seconds count from 0, one row
+    each. Single events: times must not fall. Without a partition column a hash of the key chooses the partition.
     partitions: number for the topic, unless the file has more. first_s: read only the first seconds.
     Raises InvalidSettingsError, which names the file and the first wrong row.
     """

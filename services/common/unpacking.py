@@ -54,7 +54,7 @@ def limit_unpacking(max_batch_mb: float = MAX_BATCH_MB) -> None:
 
 @contextmanager
 def poll_limit(max_bytes: int) -> Iterator[None]:
-    """Leave fetched batches packed once a poll in this block has returned `max_bytes`; they are fetched again."""
+    """Leave fetched batches packed once a poll in this block has returned `max_bytes`. They are fetched again."""
     token = _poll_bytes_left.set(max_bytes)
     try:
         yield

@@ -59,7 +59,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         self.owned_partitions: Callable[[], Iterable[int]] = tuple
         """Returns the partitions that this replica owns."""
         self.group_generation: Callable[[], int] = lambda: -1
-        """Returns the group's generation; on the leader, the one that the rebalance begins."""
+        """Returns the group's generation. On the leader it is the one that the rebalance begins."""
         self.on_unknown_partitions: Callable[[], None] = lambda: None
         """Called if the plan names partitions that this client does not know."""
         self.generation = -1

@@ -1,6 +1,6 @@
 """The autoscaler scales real replicas up under load and down after it, and every payment is served.
 
-Our replicas follow its plans. For other runtimes it decides only the number of replicas, and the group assigns partitions.
+Our replicas follow its plans. For other runtimes it decides only the number of replicas; the group assigns partitions.
 """
 
 import signal

@@ -35,9 +35,9 @@ Times = NDArray[np.int64]
 BASE: Final = "w1"
 """Scenario that is loaded for a run whose own scenario is not built in. The run's settings override its values."""
 IN_SLA_POINTS: Final = 0.5
-"""Largest difference in share in time at which live and simulated run count as equal, in percentage points."""
+"""Shares in time of the live and the simulated run count as equal up to this difference, in percentage points."""
 REPLICA_MINUTES_SHARE: Final = 0.03
-"""Largest difference in replica-minutes at which both count as equal, as a share of the live value."""
+"""Replica-minutes of both runs count as equal up to this difference, as a share of the live value."""
 COUNTS: Final = ("scale_ups", "scale_downs", "reassignments", "moved_partitions")
 FIGURES: Final = ("events", "in_sla", *RANKS, "replica_minutes", *COUNTS)
 """Figures that are compared, with their names in a report."""

@@ -1,4 +1,4 @@
-"""The three answers at the head of a report: was the SLO met, why not, and the cost of other policies."""
+"""The three answers at the head of a report: whether the SLO was met, why not, and what other policies cost."""
 
 from example_report import changed, example
 

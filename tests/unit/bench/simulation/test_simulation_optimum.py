@@ -1,4 +1,4 @@
-"""The optimum, against every schedule there is, carried out by the simulator; and of whole scenarios."""
+"""The optimum is as cheap as the best of all schedules that the simulator can execute."""
 
 from itertools import product
 from random import Random

@@ -114,7 +114,7 @@ def read_settings(
 ) -> tuple[Connection, T]:
     """Return the connection and the process's own settings. Raises InvalidSettingsError with the problems of both.
 
-    config: a TOML file; environment variables override it. check: called with well-formed settings, and may raise.
+    config: a TOML file. Environment variables override it. check: called with well-formed settings, and may raise.
     """
     table = present_names(table_in(config), kind) if config else {}
     known = sorted({field.name for field in (*fields(Connection), *fields(kind))})

@@ -130,7 +130,7 @@ class Stack:
         return [name for name, port in self.ports.items() if not _is_healthy(port)]
 
     def failed(self) -> Supervised | None:
-        """Return an ended process that is not restarted: it runs once or has failed too often; None: no process."""
+        """Return an ended process that is not restarted, because it runs once or has failed too often; else None."""
         ended = [child for child in self.children if child.exit_status is not None]
         return next((child for child in ended if self._runs_once(child) or child.restarts >= START_ATTEMPTS), None)
 

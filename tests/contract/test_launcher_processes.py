@@ -1,4 +1,4 @@
-"""Processes keep the launchers' contract."""
+"""The launcher of local processes passes the tests for all launchers."""
 
 import os
 import signal

@@ -42,7 +42,7 @@ def _boot() -> str:
 class ReplicaProcess:
     """One process, running or exited.
 
-    child: the process, if this autoscaler started it. None: an earlier autoscaler did; the exit status is unreadable.
+    child: the process, if this autoscaler started it. None: an earlier autoscaler did. The exit status is unreadable.
     """
 
     pending_reason = ""
@@ -117,7 +117,7 @@ class ProcessLauncher:
         self._logs.mkdir(parents=True, exist_ok=True)
 
     def start(self, name: str) -> ReplicaProcess:
-        """Start the replica `name`. Raises OSError on failure; then no process runs."""
+        """Start the replica `name`. Raises OSError on failure. Then no process runs."""
         own = {"TAILPACK_REPLICA": name, "TAILPACK_REPLICA_NUMBER": str(next(self._numbers))}
         child = start(self._command, self._environ | own, self._log(name))
         process = self._known[name] = ReplicaProcess(child.pid, process_identity(child.pid), self._log(name), child)
@@ -163,7 +163,7 @@ class ProcessLauncher:
 
 
 def read_pid_files(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process | None]]:
-    """Yield name, pid file and process of each replica in `state_dir`; process None: it has exited.
+    """Yield name, pid file and process of each replica in `state_dir`. Process None: it has exited.
 
     Unreadable files are skipped, because their replicas are starting or leaving.
     """

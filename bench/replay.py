@@ -21,7 +21,7 @@ from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s,
 from bench.simulation.sent_events import SentEvents, protocol_of, settings_of
 from contracts.journal import TickRecord
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
 from report import ReportError
 from report.history import Journal, startup_times_us
@@ -153,7 +153,7 @@ def simulate_other_policies(folder: Path) -> tuple[OtherPolicy, ...]:
         if info.events_scheduled > MAX_EVENTS:
             raise BenchError(f"{info.events_scheduled:,} events take too long to simulate (maximum {MAX_EVENTS:,})")
         return tuple(_simulate_under(policy, folder, info) for policy in OTHER_POLICIES if policy != info.policy)
-    except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as error:
+    except (InvalidSettingsError, OSError, ValueError, *DECODE_ERRORS) as error:
         raise BenchError(str(error)) from error
 
 
@@ -194,7 +194,7 @@ def _record(folder: Path, name: str, into: type[Any], absent: str) -> Any:
         return into.load(folder)
     except FileNotFoundError as missing:
         raise InvalidSettingsError([f"{folder}: {name} is missing; {absent}"]) from missing
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, *DECODE_ERRORS) as error:
         raise InvalidSettingsError([f"{folder / name}: cannot be read ({error})"]) from error
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from contracts.settings import Rule, Settings, Values, contradictions, setting, shared_fields
 from contracts.topics import PIPELINE_PARTITIONS
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.faults import BURST, HOT_KEY, apply_bursts, fault_after_end, faults_problem, read_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
@@ -195,7 +195,7 @@ def read_load(settings: DriverSettings) -> LoadSpec:
         return msgspec.json.decode(path.read_bytes(), type=LoadSpec)
     except OSError as error:
         raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
-    except msgspec.DecodeError as error:
+    except DECODE_ERRORS as error:
         raise InvalidSettingsError([f"{path}: {error}"]) from error
 
 

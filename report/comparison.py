@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference
 from report.result import RESULT_FILE, Result
 from report.run_info import RUN_FILE, RunInfo, flat
@@ -69,7 +69,7 @@ def read_run(folder: Path) -> ComparedRun:
     """Return the run in `folder`. Raises InvalidSettingsError if it cannot be compared."""
     try:
         info, result = RunInfo.load(folder), Result.load(folder)
-    except (OSError, msgspec.DecodeError) as broken:
+    except (OSError, *DECODE_ERRORS) as broken:
         raise InvalidSettingsError([f"{folder}: {RUN_FILE} or {RESULT_FILE} cannot be read ({broken})"]) from broken
     if result.replica_minutes is None:
         raise InvalidSettingsError([f"{folder}: it has no journal, so there is no cost to compare"])

@@ -135,7 +135,7 @@ class DriverSettings(Settings):
         return (
             *super().rules(),
             *required,
-            ("part", _part_exists),
+            ("part", lambda of: None if of["part"] <= of["parts"] else f"must be at most parts, {of['parts']}"),
             ("start_file", _common_start),
             ("order_url", _web_address),
         )
@@ -143,10 +143,6 @@ class DriverSettings(Settings):
 
 def _required(name: str, values: Values) -> str | None:
     return None if values[name] else "missing"
-
-
-def _part_exists(values: Values) -> str | None:
-    return None if values["part"] <= values["parts"] else f"must be at most parts, {values['parts']}"
 
 
 def _common_start(values: Values) -> str | None:

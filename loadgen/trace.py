@@ -239,15 +239,12 @@ def _hash_keys(column: Any) -> IntArray:
     coded = compute.dictionary_encode(column, null_encoding="encode")
     coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
     keys = coded.dictionary.to_pylist()
-    values = [NO_KEY if key in (None, "", b"") or key != key else key_hash(_as_bytes(key)) for key in keys]  # noqa: PLR0124  NaN
+    values = [NO_KEY if key in (None, "", b"") or key != key else key_hash(key) for key in keys]  # noqa: PLR0124  NaN
     hashes: IntArray = np.array(values, dtype=np.int64)
     return hashes.take(np.asarray(coded.indices))
 
 
-def _as_bytes(key: Any) -> bytes:
-    return key if isinstance(key, bytes) else str(key).encode()
-
-
-def key_hash(key: bytes, secret: bytes = b"") -> int:
+def key_hash(key: object, secret: bytes = b"") -> int:
     """Return a 63-bit hash of a key. secret: prevents finding a key by trying."""
+    key = key if isinstance(key, bytes) else str(key).encode()
     return int.from_bytes(blake2b(key, digest_size=8, key=secret).digest(), "big") >> 1

@@ -55,7 +55,8 @@ class TraceFile:
         except OSError as error:
             raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
         except UnicodeDecodeError as error:
-            raise InvalidSettingsError([f"{path}: {_not_text(begin)}"]) from error
+            what = "UTF-16" if begin[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
+            raise InvalidSettingsError([f"{path}: is {what} text; save it as UTF-8, or as Parquet"]) from error
         return cls(path, False, tuple(name.strip(' "\r\n').lower() for name in header.split(",")), {})
 
     def parts(self, column_names: Sequence[str]) -> Iterator[Part]:
@@ -65,7 +66,7 @@ class TraceFile:
         try:
             yield from (self._parquet_parts if self.parquet else self._csv_parts)(column_names)
         except (ArrowException, OSError) as error:
-            message = re.sub(r".*?Row #(\d+): ", r"line \1: ", _first_line(error))
+            message = re.sub(r".*?Row #(\d+): ", lambda row: f"line {self._line(int(row[1]))}: ", _first_line(error))
             self._fail(message.replace("CSV conversion error to string: ", ""))
 
     def _parquet_parts(self, column_names: Sequence[str]) -> Iterator[Part]:
@@ -92,7 +93,7 @@ class TraceFile:
                 include_columns=list(column_names),
             ),
         )
-        line, blank = 2, 0
+        row, blank = 2, 0
         for part in parts:
             filled = len(part)  # empty lines are allowed at the end of a file
             while filled and not any(part.column(name)[filled - 1].as_py() for name in column_names):
@@ -100,9 +101,9 @@ class TraceFile:
             if blank and filled:
                 self.refuse(blank, "is empty")
             if filled:
-                yield line, {name: part.column(name)[:filled] for name in column_names}
-            blank = blank or (line + filled if filled < len(part) else 0)
-            line += len(part)
+                yield row, {name: part.column(name)[:filled] for name in column_names}
+            blank = blank or (row + filled if filled < len(part) else 0)
+            row += len(part)
 
     def numbers(self, first: int, name: str, column: Any) -> npt.NDArray[np.float64]:
         """Return a column as finite numbers. first: number of its first row. Raises InvalidSettingsError."""
@@ -129,8 +130,17 @@ class TraceFile:
                 self.refuse(first + at, f"{name} = {values[at]:.12g}: {why}")
 
     def refuse(self, row: int, why: str) -> NoReturn:
-        """Raise InvalidSettingsError. row: in CSV the line number, the header is 1."""
-        self._fail(f"{'row' if self.parquet else 'line'} {row}: {why}")
+        """Raise InvalidSettingsError. row: in CSV the header is 1."""
+        self._fail(f"row {row}: {why}" if self.parquet else f"line {self._line(row)}: {why}")
+
+    def _line(self, row: int) -> int:
+        """Return the line at which a row of a CSV file begins: quoted keys may have line breaks."""
+        line = quotes = 0
+        with self.path.open("rb") as file:
+            while row:
+                row -= quotes % 2 == 0
+                line, quotes = line + 1, quotes + file.readline().count(b'"')
+        return line
 
     def refuse_header(self, why: str) -> NoReturn:
         """Raise InvalidSettingsError about the column names."""
@@ -149,11 +159,6 @@ def _parquet(path: Path) -> Any:
         return parquet.ParquetFile(path, buffer_size=BLOCK_BYTES, pre_buffer=False)
     except (OSError, ArrowException) as error:
         raise InvalidSettingsError([f"{path.name}: cannot be read as Parquet ({_first_line(error)})"]) from error
-
-
-def _not_text(begin: bytes) -> str:
-    what = "UTF-16" if begin[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
-    return f"is {what} text; save it as UTF-8, or as Parquet"
 
 
 def _number(cell: Any) -> float:

@@ -12,8 +12,9 @@ from confluent_kafka import Consumer, TopicPartition
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalDecoder, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.plan import plan_key
 from contracts.progress import Progress, decode_progress
-from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified
+from contracts.topics import PAYMENT_GROUP, PIPELINE_PARTITIONS, Topic, partitions_of, qualified
 from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
 
@@ -164,12 +165,14 @@ class Watcher:
         self._consumer.assign(places)
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = JournalDecoder()
+        space = connection.namespace
+        self._keys = (None, plan_key(PAYMENT_GROUP.group_in(space), PAYMENT_GROUP.topic_in(space)))
 
     def poll(self, timeout_s: float) -> LiveState:
         """Process the records that arrive within `timeout_s`. No error is raised if the broker is unreachable."""
         for record in self._consumer.consume(2000, timeout_s):
             if not record.error():
-                self._record(self._names[record.topic()], record.value())
+                self._record(self._names[record.topic()], record.key(), record.value())
         self.state.drop_expired(time.monotonic())
         return self.state
 
@@ -177,11 +180,11 @@ class Watcher:
         """Close the connection."""
         self._consumer.close()
 
-    def _record(self, topic: Topic, value: bytes | None) -> None:
+    def _record(self, topic: Topic, key: bytes | None, value: bytes | None) -> None:
         """Process one Kafka record. Records that cannot be decoded are skipped."""
         with suppress(*DECODE_ERRORS):
             if topic is Topic.JOURNAL:
-                if entry := self._journal.decode(value or b""):
+                if key in self._keys and (entry := self._journal.decode(value or b"")):
                     self.state.record_entry(entry)
             elif topic is Topic.PROGRESS:
                 self.state.handovers.record_progress(decode_progress(value or b""))

@@ -14,6 +14,7 @@ import psutil
 
 from autoscaler.live.launcher import Exit, Orphan
 from contracts.children import describe_exit, last_log_line, start
+from contracts.fields import Count
 from contracts.progress import Progress
 from contracts.validation import DECODE_ERRORS
 
@@ -92,7 +93,7 @@ class ReplicaProcess:
 class PidFile(msgspec.Struct, frozen=True, kw_only=True):
     """Pid file of a running replica: STATE_DIR/replicas/<name>.json."""
 
-    pid: int
+    pid: Count
     identity: str = msgspec.field(name="who")
     """Identity of the process, which distinguishes it from a later process with the same pid."""
     incarnation: str = ""
@@ -176,6 +177,5 @@ def read_pid_files(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Proce
 
 def _same_process(entry: PidFile) -> psutil.Process | None:
     with suppress(psutil.NoSuchProcess):
-        is_same = entry.identity and process_identity(entry.pid) == entry.identity
-        return psutil.Process(entry.pid) if is_same else None
+        return psutil.Process(entry.pid) if ReplicaProcess(entry.pid, entry.identity)._runs() else None
     return None

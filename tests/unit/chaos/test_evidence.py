@@ -1,10 +1,13 @@
 """Schedules follow from their seed; Kafka's group records are read by their bytes; results add up under fixed keys."""
 
 import struct
+from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 from chaos_suite.evidence import Bytes, members, true_s
-from chaos_suite.faults import LONG_S, LONGEST_S, ON_BROKERS, Kind, Variant, schedule
+from chaos_suite.faults import LONG_S, LONGEST_S, ON_BROKERS, Fault, Kind, Variant, schedule
+from chaos_suite.inject import Injector
 from chaos_suite.suite import Schedule, outcome
 
 
@@ -30,6 +33,21 @@ def test_an_unsupported_kind_is_left_out_of_the_same_schedule() -> None:
     for seed in range(100):
         rest = tuple(one for one in schedule(seed) if one.kind is not Kind.DISK)
         assert schedule(seed, frozenset({Kind.DISK})) == rest
+
+
+def test_a_fault_whose_admin_client_dies_is_not_done_and_names_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    pending = Future[None]()
+    pending.cancel()
+    found = SimpleNamespace(topics={"run.payments.requested": SimpleNamespace(partitions={0: None})})
+    admin = SimpleNamespace(
+        list_topics=lambda *_, **__: found, create_partitions=lambda *_, **__: {"run.payments.requested": pending}
+    )
+    monkeypatch.setattr("chaos_suite.inject.AdminClient", lambda _: admin)
+    world = SimpleNamespace(namespace="run", bootstrap_servers="")
+    injector = Injector(world, SimpleNamespace())  # type: ignore[arg-type]
+    injector.begin(Fault(Kind.GROWTH, 0.0, 0.0, "", 0.0))
+    assert not injector.going
+    assert "add a partition to run.payments.requested" in injector.not_done[0]
 
 
 def text(value: str) -> bytes:

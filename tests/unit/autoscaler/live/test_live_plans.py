@@ -26,6 +26,13 @@ def test_new_partitions_get_owners_at_once() -> None:
     assert plan.moved == 0, "they had no owners before"
 
 
+def test_new_partitions_go_to_the_replicas_with_the_least_load() -> None:
+    world = started(2)
+    world.loads.loads = (PartitionLoad(0, 100.0, 0), *world.loads.loads[1:], PartitionLoad(4, 0.0, 0))
+    world.step()
+    assert world.plans()[-1][2] == HALVES | {4: "payment-1"}
+
+
 @st.composite
 def wanted(draw: st.DrawFn) -> Plan:
     replicas = tuple(draw(names))

@@ -19,7 +19,7 @@ class ConsumerGroup(Protocol):
     """A group whose replicas and assignment can be observed and changed."""
 
     def observe(self) -> GroupObservation:
-        """Return the present state; an unreadable lag is a worst case with an age. Raises NotReadyError without one."""
+        """Return the present state. An unreadable lag becomes a worst case with its age, or NotReadyError is raised."""
 
     def arrivals(self) -> RecentArrivals | None:
         """Return the arrivals since the last observation, without reading commits; None if they are unknown."""

@@ -98,6 +98,6 @@ def faults_problem(values: Values) -> str | None:
 
 
 def fault_after_end(faults: Sequence[str], duration_s: int) -> str | None:
-    """Return a message about the first fault that begins after the load, or None."""
+    """Return a message about the first fault that begins after the load ends, or None."""
     late = [fault for fault in map(Fault.of, faults) if fault.begin_s >= duration_s]
     return f"{late[0].kind} {late[0].begin_s}-{late[0].end_s} begins after the load, {duration_s} s" if late else None

@@ -1,4 +1,4 @@
-"""A schedule: the intended time and the partition of each event of a workload. Pure and seeded."""
+"""A schedule is the intended time and the partition of each event of a workload. Equal seeds give equal schedules."""
 
 import math
 from collections.abc import Iterator
@@ -83,7 +83,7 @@ BURST_RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("burst_jitter_s", partial(_within_period, True, "burst_jitter_s")),
     ("spacing", _bursts_have_spacing),
 )
-"""(Setting that the message names, rule). The last one is for records with a `spacing`."""
+"""Pairs of the setting that the message names, and the rule. The last rule is for records with a `spacing`."""
 EACH_SECOND: Final = Bursts()
 
 
@@ -129,9 +129,9 @@ def schedule_chunks(
     seed: int,
     bursts: Bursts = EACH_SECOND,
 ) -> Iterator[Schedule]:
-    """Yield the events of `build_schedule` in parts of whole seconds (bursts), because a run may exceed the memory.
+    """Yield the events of `build_schedule` in parts of whole seconds (or bursts), because a run may exceed the memory.
 
-    chunk_events: a part ends with the second in which it reaches this number of events, which should be far above the
+    chunk_events: a part ends with the second in which it reaches this number of events. It should be far above the
     events/s. Raises ValueError if the shape of `counts` does not fit the split.
     """
     if counts.shape[1:] != ((partitions,) if split is Split.TABLE else ()):

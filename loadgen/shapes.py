@@ -1,4 +1,4 @@
-"""The curves of the workloads: events in each second, as integer arrays of shape (seconds,) or (seconds, partitions).
+"""The curves of the workloads: integer arrays of events in each second, shape (seconds,) or (seconds, partitions).
 
 Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022; Landau et al. 2024, section VI. The others are ours: each tests
 one kind of change.
@@ -18,7 +18,7 @@ W1_KNOTS: Final[Knots] = ((0, 0), (125, 200), (212.5, 150), (300, 275), (387.5, 
 W4_SHARES: Final = (0.27, 0.27, 0.153, 0.153, 0.153)
 TAXI_S: Final = 7207
 TAXI_DAY_S: Final = 2160.0
-"""A real hour takes 90 s."""
+"""Duration of a day of the taxi trace, seconds. A real hour takes 90 s."""
 TAXI_MEAN: Final = 228.7
 """Mean load, events/s."""
 TAXI_DAILY: Final = (
@@ -32,7 +32,7 @@ TAXI_TREND: Final = (
 )
 """Weights of cos and sin of 1, 2, … periods per run."""
 HOUR_S: Final = 30
-"""Duration of an hour of the week: seven days take 84 minutes."""
+"""Duration of an hour of `diurnal-week`, seconds. Seven days take 84 minutes."""
 DAY: Final = ((0, 60), (4, 25), (9, 210), (13, 160), (19, 300), (24, 60))
 """A working day, (hour, events/s): night, morning peak, noon, evening peak. A weekend day has 60 % of it."""
 LANDAU_MAX: Final = 100

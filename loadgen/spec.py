@@ -1,4 +1,4 @@
-"""The load as data, written by the process that starts the generator, and the settings of the generator itself."""
+"""The load as data, which the process that starts the generator writes, and the settings of the generator itself."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     burst_phase_s: float | Literal["random"] = 0.0
     burst_jitter_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     burst_drift_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Times of bursts, as in `Bursts`."""
+    """Times of bursts, as in the class `Bursts`."""
     invalid_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """Share of orders that Order must refuse. Pipeline only."""
 
@@ -94,7 +94,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 @dataclass(frozen=True, kw_only=True)
 class DriverSettings(Settings):
-    """Settings of the generator in addition to the Kafka connection. Environment: TAILPACK_<FIELD>."""
+    """Settings of the generator in addition to the Kafka connection, from variables TAILPACK_<FIELD>."""
 
     load_file: str = setting("")
     """The load, a LoadSpec as JSON."""
@@ -146,7 +146,7 @@ def _required(name: str, values: Values) -> str | None:
 
 
 def _common_start(values: Values) -> str | None:
-    return "missing: all parts need the same start" if values["parts"] > 1 and not values["start_file"] else None
+    return "must be set, so that all parts start together" if values["parts"] > 1 and not values["start_file"] else None
 
 
 def _web_address(values: Values) -> str | None:
@@ -248,4 +248,4 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("faults", faults_problem),
     *BURST_RULES,
 )
-"""(Field of LoadSpec that the message names, rule) for contradictions."""
+"""Rules against contradictions: pairs of the field of LoadSpec that the message names, and the rule."""

@@ -1,4 +1,4 @@
-"""Traces: recorded traffic instead of a workload, as a table of events per second or as single events."""
+"""Traces replace a workload by recorded traffic: a table of events per second, or single events."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,7 +27,7 @@ MAX_CELLS: Final = 20_000_000
 MAX_EVENTS: Final = 10_000_000
 """Events in one second of one column; a larger number is treated as an error."""
 HASH_MULTIPLIER: Final = 0x9E3779B97F4A7C15
-"""Spreads consecutive numbers: 2^64 divided by the golden ratio (Knuth)."""
+"""Multiplier that spreads consecutive numbers: 2^64 divided by the golden ratio (Knuth)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ class EventTrace:
         return self.path.name
 
     def chunks(self, *, keys: bool = False) -> Iterator[Schedule]:
-        """Yield the events in parts; events of the same time stay together. keys: also read their keys, if any."""
+        """Yield the events in parts. Events of the same time stay together. keys: also read their keys, if any."""
         rest = Schedule(np.zeros(0, np.int64), np.zeros(0, np.int32))
         for part in _schedules(TraceFile.open(self.path), self.partitions, self.duration_s, keys=keys):
             both = join_schedules([rest, part])
@@ -122,7 +122,7 @@ def _check_table(file: TraceFile) -> None:
     expected = tuple(f"p{number}" for number in range(columns))
     if columns > 1 and names[1:] != expected:
         at = next(at for at in range(columns) if names[1 + at] != expected[at])
-        problem = f"column {at + 2} is {names[1 + at]!r} where {expected[at]!r} belongs"
+        problem = f"column {at + 2} is {names[1 + at]!r} and must be {expected[at]!r}"
         file.refuse_header(f"{problem}; with several columns they are partitions")
 
 
@@ -133,13 +133,13 @@ def _table(file: TraceFile, first: int, second: int, columns: dict[str, Any]) ->
     file.check(first, [(SECOND, seconds, seconds >= MAX_DURATION_S, TOO_LONG)])
     if (seconds != expected).any():
         at = int((seconds != expected).argmax())
-        file.refuse(first + at, f"second {seconds[at]:.12g} is where {expected[at]} belongs; one row for each second")
+        file.refuse(first + at, f"second {seconds[at]:.12g} must be {expected[at]}; write one row for each second")
     values = [file.numbers(first, name, column) for name, column in columns.items() if name != SECOND]
     for name, events in zip(file.names[1:], values, strict=True):
         checks = [
             (name, events, events < 0, "is negative"),
             (name, events, events > MAX_EVENTS, f"is more than {MAX_EVENTS:,} in a second"),
-            (name, events, events != np.floor(events), "is a fraction"),
+            (name, events, events != np.floor(events), "must be a whole number"),
         ]
         file.check(first, checks)
     return np.stack(values, axis=1).astype(np.int64)
@@ -219,7 +219,7 @@ def _events(file: TraceFile, part: Part, partitions: int, last_us: int) -> Sched
             (AT, at_s, at_s < 0, "is negative"),
             (AT, at_s, at_s >= MAX_DURATION_S, TOO_LONG),
             (PARTITION, partition, partition < 0, "is negative"),
-            (PARTITION, partition, partition != np.floor(partition), "is a fraction"),
+            (PARTITION, partition, partition != np.floor(partition), "must be a whole number"),
             (PARTITION, partition, partition >= partitions, too_high),
             (AT, at_s, is_earlier, "is before the event above; sort the events by at_s"),
         ],
@@ -245,6 +245,6 @@ def _hash_keys(column: Any) -> IntArray:
 
 
 def key_hash(key: object, secret: bytes = b"") -> int:
-    """Return a 63-bit hash of a key. secret: prevents finding a key by trying."""
+    """Return a 63-bit hash of a key. secret: with it, a key cannot be found by trying."""
     key = key if isinstance(key, bytes) else str(key).encode()
     return int.from_bytes(blake2b(key, digest_size=8, key=secret).digest(), "big") >> 1

@@ -1,4 +1,4 @@
-"""Columns of a CSV or Parquet file of any length, read in parts. Errors name the file and the first wrong row."""
+"""Reads columns of a CSV or Parquet file of any length in parts. Errors name the file and the first wrong row."""
 
 import math
 import re
@@ -137,9 +137,11 @@ class TraceFile:
         """Return the line at which a row of a CSV file begins: quoted keys may have line breaks."""
         line = quotes = 0
         with self.path.open("rb") as file:
-            while row:
-                row -= quotes % 2 == 0
-                line, quotes = line + 1, quotes + file.readline().count(b'"')
+            for text in file:
+                line, row = line + 1, row - (quotes % 2 == 0)
+                if not row:
+                    break
+                quotes += text.count(b'"')
         return line
 
     def refuse_header(self, why: str) -> NoReturn:

@@ -15,14 +15,15 @@ import msgspec
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
+from contracts.settings import shared_fields
 from contracts.topics import Group, Topic
 from contracts.validation import InvalidSettingsError
 from services.common import traces
 from services.common.records import Refusal, ServiceError, decoder, encode
-from services.consumer import Event, PlanConsumer, Refused, ReplicaError
+from services.consumer import Event, Options, PlanConsumer, Refused, ReplicaError
 from services.consumer.environment import topics_of
 from services.consumer.metrics import Latencies
-from services.payment.replica import ReplicaSettings, Server, ServiceTimes, options_of
+from services.payment.replica import ReplicaSettings, Server, ServiceTimes
 
 Output = PaymentSettled | ShipmentScheduled | NotificationSent | None
 Rule = Callable[[Event, str, int], Output]
@@ -69,17 +70,16 @@ class PlanStage:
         self._target = namespace + writes
         self._server = Server(ServiceTimes(settings))
         self._latency_of = latency_of
-        dead_letters = namespace + Topic.DEAD_LETTERS
         others = {read: max(1, settings.payment_partitions), self._target: 1}
-        options = options_of(settings)
+        options = Options(**shared_fields(settings, Options))
         self._latencies = Latencies(options)
         self.consumer = PlanConsumer(
             settings.replica,
             connection,
-            topics_of(connection, settings, dead_letters=dead_letters, stage=stage, others=others),
+            topics_of(connection, settings, dead_letters=namespace + Topic.DEAD_LETTERS, stage=stage, others=others),
             self.handle,
             options=options,
-            busy_s=lambda: self._server.busy_s,
+            busy_s=lambda: self._server.deadlines.busy_s,
             latencies=self._latencies if latency_of else None,
         )
 

@@ -92,7 +92,7 @@ def compile_all() -> None:
     sent = build_events(scenario)
     find_optimum(scenario, sent)
     run_scenario(scenario, sent, keep_events=False)
-    warm_up_policy(make_policy("tail-aware"), partitions=9, service_rate=50.0, interval_s=1.0)
+    warm_up_policy(make_policy("tail-aware"), 9, 1.0)
 
 
 if __name__ == "__main__":

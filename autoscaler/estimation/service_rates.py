@@ -1,9 +1,9 @@
-"""Service rate (μ) of each replica with a confidence interval. All replicas inform the estimate of one.
+"""Estimates each replica's service rate (μ) and its confidence interval. The estimate also uses the other replicas.
 
 The model uses logarithms of seconds per event, because machines differ by factors. The configured rate is correct to a
 factor e^±PRIOR_SPREAD. The typical replica comes from a random-effects model (DerSimonian, Laird 1986): a replica's
 value is the typical one plus a difference with variance τ², measured with an error of known variance. The estimate of a
-replica that has served many events is close to its measurement; with few events it is close to the typical one
+replica that has served many events is close to its measurement. With few events it is close to the typical one
 (empirical Bayes, Morris 1983).
 """
 
@@ -103,7 +103,7 @@ class ServiceRates:
         self._typical = None
 
     def keep(self, replicas: Collection[str]) -> None:
-        """Forget all replicas except those in `replicas`."""
+        """Forget the replicas that are not in `replicas`."""
         self._work, self._typical = {name: work for name, work in self._work.items() if name in replicas}, None
 
     def estimate(self, replica: str) -> RateEstimate:

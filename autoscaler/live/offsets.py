@@ -125,7 +125,7 @@ class OffsetReader:
         return self._clock(), tuple(known.get(number) for number in range(self.partitions))
 
     def count_partitions(self, within_s: float = 0.0) -> int:
-        """Return the number of partitions, read with their leaders; 0: in half the deadline. Raises NotReadyError."""
+        """Read the number of partitions and their leaders. within_s: 0 is half the deadline. Raises NotReadyError."""
         try:
             found = self._connected().list_topics(self._topic, timeout=within_s or self._deadline_s / 2)
             described = found.topics[self._topic]

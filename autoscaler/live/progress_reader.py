@@ -1,4 +1,4 @@
-"""Reader of the progress topic: newest report of each replica, its late events, and the plan that it serves by."""
+"""Reads the progress topic: the newest report of each replica, its late events, and the plan by which it serves."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -8,6 +8,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from autoscaler.live.kafka import reader_config, skip_unreadable
+from autoscaler.live.record_shares import RecordShares
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
@@ -50,10 +51,12 @@ class ProgressReader:
         """Replica → arrival of its newest report, by `_listening_time_s`."""
         self._polled_s = clock()
         self._missed_s = 0.0
-        self._unreadable = float("-inf"), ""  # when the newest record arrived that is no report, and why it is none
+        self._unreadable = float("-inf"), ""  # arrival of the newest record that is not a report, and why it is not one
         self._rebalances: list[Rebalance] = []
         self._skipped_to = 0
         self._late_events = LateEventCounter(clock)
+        self._shares = RecordShares(clock)
+        self.record_shares = self._shares.shares
         self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
         self._consumer.assign([TopicPartition(topic, 0, _OFFSET_TAIL_BASE - _TAIL_REPORTS)])
         self._tail_left = _TAIL_REPORTS
@@ -97,7 +100,7 @@ class ProgressReader:
 
     @property
     def unreadable(self) -> str:
-        """Why a record of the last minute is no report; empty: all are."""
+        """Why a record of the last minute is not a report. Empty: all are reports."""
         at_s, why = self._unreadable
         return why if self._listening_time_s() - at_s < UNREADABLE_SHOWN_S else ""
 
@@ -127,6 +130,7 @@ class ProgressReader:
                 continue
             self._rebalances += report.recent_rebalances
             self._late_events.record_report(report)
+            self._shares.record_report(report)
             self._newest[report.replica] = report
             self._arrived_s[report.replica] = self._listening_time_s()
         self._polled_s = self._clock()

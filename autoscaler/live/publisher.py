@@ -83,12 +83,12 @@ class Publisher:
     def publish_if_due(self, reports: Collection[Progress]) -> None:
         """Write the intended plan once all its replicas are ready, or its feasible part if one is absent.
 
-        reports: recent ones. New epochs are above those that they name, unless impossible. Raises FencedError.
+        reports: recent reports. A new epoch is above all possible epochs that they name. Raises FencedError.
         """
         epochs = {report.replica: report.assigned_epoch for report in reports if self._scaler.is_ready(report.replica)}
         self._adoption.observe(self.in_force, epochs)
         highest = self.log.epoch + MAX_EPOCH_LEAD
-        impossible = ", ".join(f"{one.replica} reports plan {one.epoch}" for one in reports if one.epoch > highest)
+        impossible = ", ".join(f"{r.replica} reports plan {r.epoch}" for r in reports if r.epoch > highest)
         why = f"{impossible}, newer than any plan; restart the autoscaler, then these replicas" if impossible else ""
         self._report_problem(self._unwritten or why or self._adoption.describe_laggards() or self.log.unusable)
         intent, before = self.intent, self.in_force

@@ -15,7 +15,7 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from autoscaler.live.composition import LiveAutoscaler, StartupConfig, launcher_from, policy_config_of, policy_from
+from autoscaler.live.composition import LiveAutoscaler, StartupConfig, launcher_from, policy_config_of
 from autoscaler.live.kafka import check
 from autoscaler.live.launcher import LauncherError, of_extra, stop_orphans
 from autoscaler.live.leadership import Leadership, stand_by
@@ -95,7 +95,7 @@ def read(config: Path | None, environ: Mapping[str, str]) -> StartupConfig:
     policies: list[Policy] = []
 
     def make(settings: AutoscalerSettings) -> None:
-        policies.append(settings.create_policy(lambda: policy_from(settings)))
+        policies.append(settings.create_policy(policy_config_of(settings).policy))
 
     connection, settings = read_settings(environ, AutoscalerSettings, config, make)
     properties = settings.replica_client_properties or connection.client_properties

@@ -22,7 +22,7 @@ MAX_PARTITIONS: Final = 5
 MAX_LABELS: Final = 3
 """Labels of a state if queues or pauses outlast a tick. More would gain < 0.1 % in W3 and W4."""
 FIRST_PRICE_S, PRICE_FACTOR = 0.15, 1.6
-"""First price of a late event, replica-seconds, which gives the best bound of W1 and taxi; factor of the next price."""
+"""First price of a late event, replica-seconds (best bound for W1 and taxi), and factor from one price to the next."""
 MINUTE_US: Final = 60_000_000
 UNAVOIDABLE_LATE_US: Final = 60_000_000
 """Price of a late event if some must be late, replica-µs."""
@@ -74,7 +74,7 @@ Simulate = Callable[[Schedule], tuple[int, int]]
 
 
 def optimum(problem: OptimumProblem, simulate: Simulate | None = None, *, prices: int = 2) -> tuple[Optimum, Schedule]:
-    """Return the minimum cost and its schedule; above MAX_PARTITIONS, only the lower bound.
+    """Return the minimum cost and its schedule. Above MAX_PARTITIONS, return only the lower bound.
 
     simulate: computes cost and late events of the schedule; None: the search's own values are used.
     prices: number of prices of a late event that are tried for the lower bound.

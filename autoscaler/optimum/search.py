@@ -1,4 +1,4 @@
-"""Dynamic programming over the ticks of a run: the sequence of placements with the lowest cost. Compiled.
+"""Finds the cheapest sequence of placements by dynamic programming over the ticks of a run. The loops are compiled.
 
 A *state* is a placement and the number of paid replicas. A *label* is a path to a state, with the queues at its end. At
 each tick each label is extended to each state. Replicas serve as in the simulator: in the order of event numbers, after
@@ -86,8 +86,8 @@ def _serve_all(
     """Compute the service of each bin of `target` after one label, unless it is known."""
     states, bins = const.states, const.bins
     begin_us, end_us = const.edges[tick], const.edges[tick + 1]
-    for one in range(bins.bin_count[target]):
-        mask = bins.mask[target, one]
+    for bin_ in range(bins.bin_count[target]):
+        mask = bins.mask[target, bin_]
         for old in range(-1, bins.bin_count[state]):
             at = old + 1
             if served.label[mask, at] == label or (old >= 0 and not mask & bins.mask[state, old]):
@@ -114,8 +114,8 @@ def _match_bins(bins: _Bins, state: int, target: int, end_us: int, served: _Serv
     place = 0
     while place < bins.bin_count[target]:
         claimed, late, progress, pause_us = 0, 0, 0, 0
-        for one in range(bins.bin_count[target]):
-            mask, old = bins.mask[target, one], tried[one]
+        for bin_ in range(bins.bin_count[target]):
+            mask, old = bins.mask[target, bin_], tried[bin_]
             if old >= 0 and (claimed >> old & 1 or not mask & bins.mask[state, old]):
                 late = -1
                 break
@@ -148,8 +148,8 @@ def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: La
     """Fill `made` with the best value of any previous bin for each bin of `target`; return the least late, or -1."""
     late = 0
     previous[:] = NONE
-    for one in range(bins.bin_count[target]):
-        mask, fewest = bins.mask[target, one], -1
+    for bin_ in range(bins.bin_count[target]):
+        mask, fewest = bins.mask[target, bin_], -1
         for old in range(-1, bins.bin_count[state]):
             at = old + 1
             if (old >= 0 and not mask & bins.mask[state, old]) or served.late[mask, at] < 0:
@@ -157,7 +157,7 @@ def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: La
             new = fewest < 0
             fewest = served.late[mask, at] if new else min(fewest, served.late[mask, at])
             mine, its = made.at[0, 0], served.at[mask, at]
-            mine[FREE, one] = its[FREE, 0] if new else min(mine[FREE, one], its[FREE, 0])
+            mine[FREE, bin_] = its[FREE, 0] if new else min(mine[FREE, bin_], its[FREE, 0])
             for partition in bins.partitions[mask, : bins.size[mask]]:
                 if new:
                     mine[:FREE, partition] = its[:FREE, partition]
@@ -177,10 +177,10 @@ def _begin(const: _Constants, initial: int, now: Labels) -> bool:
     now.paths[initial] = 1
     first = now.at[initial, 0]
     first[FOLLOWING] = const.load.first[:-1]
-    for one in range(bins.bin_count[initial]):
-        mask = bins.mask[initial, one]
+    for bin_ in range(bins.bin_count[initial]):
+        mask = bins.mask[initial, bin_]
         of = bins.partitions[mask, : bins.size[mask]]
-        late, first[FREE, one] = serve(const.load, prices, of, 0, first_us, 0, first)
+        late, first[FREE, bin_] = serve(const.load, prices, of, 0, first_us, 0, first)
         if late < 0:
             return False
         now.late[initial, 0] += late
@@ -202,10 +202,10 @@ def _extend(
 ) -> int:
     """Fill `made` with the service of the replicas, given their previous bins; return the cost of leaving ones."""
     bins, begin_us, claimed, rest_us = const.bins, const.edges[tick], 0, 0
-    for one in range(bins.bin_count[target]):
-        mask, at = bins.mask[target, one], previous[one] + 1
-        claimed |= 1 << previous[one] if at else 0
-        made.at[0, 0, FREE, one] = served.at[mask, at, FREE, 0]
+    for bin_ in range(bins.bin_count[target]):
+        mask, at = bins.mask[target, bin_], previous[bin_] + 1
+        claimed |= 1 << previous[bin_] if at else 0
+        made.at[0, 0, FREE, bin_] = served.at[mask, at, FREE, 0]
         for partition in bins.partitions[mask, : bins.size[mask]]:
             made.at[0, 0, :FREE, partition] = served.at[mask, at, :FREE, partition]
     for old in range(bins.bin_count[state]):

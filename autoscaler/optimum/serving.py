@@ -1,4 +1,4 @@
-"""Service of known events by one replica until the next decision, in the simulator's order. Compiled."""
+"""Service of known events by one replica until the next decision, in the simulator's order. The loops are compiled."""
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
 from typing import Final, NamedTuple

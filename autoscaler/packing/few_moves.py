@@ -1,4 +1,4 @@
-"""Assignments with few moves for a given number of replicas: a partition moves only if it would not fit.
+"""Finds assignments with few moves for a given number of replicas. A partition moves only if it would not fit.
 
 Sizes and capacities are events per interval. A partition that exceeds every capacity gets a replica of its own if one
 is empty: nothing else would help it.

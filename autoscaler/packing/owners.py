@@ -18,7 +18,7 @@ RATE_UNITS: Final = 1_000_000
 
 
 class Overlap(NamedTuple):
-    """Rate that stays with its owner if a bin gets a name: one entry for each bin and name that share partitions.
+    """Rates that stay with their owner if a bin gets a name. Each bin and name that share partitions have an entry.
 
     The entries of bin b are starts[b] … starts[b + 1] − 1. Weights are integers, so sums are exact.
     """

@@ -1,6 +1,6 @@
 """Next, First, Best and Worst Fit with owners, in arrival order or decreasing (Landau et al. 2024, arXiv:2402.06085).
 
-They differ from textbooks in one point: if a consumer must be opened, it is the partition's owner, unless that one is
+They differ from textbooks in one point. If a consumer must be opened, it is the partition's owner, unless that one is
 open already. The choice between open consumers ignores the owner. The loops are compiled.
 
 Modified Any Fit: consumers keep large partitions and pass on small ones. None of its four variants checks whether a
@@ -23,7 +23,7 @@ FIRST: Final = 0
 BEST: Final = 1
 WORST: Final = 2
 NEXT: Final = 3
-"""Fit rules: the consumer with the lowest number; the fullest; the emptiest; the one opened last."""
+"""Fit rules, in order: the consumer with the lowest number, the fullest, the emptiest, and the last one opened."""
 NONE: Final = -1
 _COUNT, _LOWEST, _LATEST = 0, 1, 2
 

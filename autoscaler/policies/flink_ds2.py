@@ -125,7 +125,7 @@ def _sample(observation: GroupObservation) -> _Sample:
     """Return the tick as a sample. `busy` is λ/μ at the busiest replica; the average if owners are unknown."""
     arrival_rate = sum(load.arrival_rate for load in observation.partitions)
     if describe_unowned(observation):
-        busy = arrival_rate / sum(one.service_rate or observation.service_rate for one in observation.replicas)
+        busy = arrival_rate / sum(replica.service_rate or observation.service_rate for replica in observation.replicas)
     else:
         busy = busiest(observation, observation.assignment)
     return _Sample(observation.at_s, arrival_rate, sum(load.lag for load in observation.partitions), busy)
@@ -141,9 +141,10 @@ class _Recommendation:
 
 
 class FlinkDs2:
-    """Scales to ⌈count × target capacity / true rate⌉ if the utilisation is outside its bounds. Decides only a count.
+    """Divides needed capacity by true processing rate, as Flink's autoscaler; decides a count only.
 
-    It makes no decision while a replica starts, because a Flink job does not run then.
+    The count changes if the utilisation is outside its bounds. It makes no decision while a replica starts, because
+    a Flink job does not run then.
     """
 
     name = "flink-ds2"
@@ -168,7 +169,7 @@ class FlinkDs2:
     def _not_ready(self, observation: GroupObservation) -> str:
         rescaled_s = self._scalings.last_s
         self._scalings.observe(observation)
-        starting = [one.name for one in observation.replicas if not one.ready]
+        starting = [replica.name for replica in observation.replicas if not replica.ready]
         if starting or self._scalings.last_s > rescaled_s:
             self._forget_recommendations()
             self._window.restart(observation.at_s if starting else self._scalings.last_s)
@@ -219,7 +220,7 @@ class FlinkDs2:
             return newest.count, newest.outside, f"scale-down is delayed, {number(waited_s)} of {number(interval_s)} s"
         while self._recommended[0].at_s < newest.at_s - interval_s - 1e-6:
             self._recommended.popleft()
-        most = max(self._recommended, key=lambda one: (one.count, one.at_s))
+        most = max(self._recommended, key=lambda recommendation: (recommendation.count, recommendation.at_s))
         return most.count, most.outside, ""
 
     def _forget_recommendations(self) -> None:

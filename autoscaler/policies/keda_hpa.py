@@ -53,7 +53,7 @@ class KedaHpaSettings(Settings):
 
 
 class KedaHpa:
-    """Scales to the group's lag divided by the lag for each replica, every 15 s. Decides only a count."""
+    """Divides lag by a threshold, through a HorizontalPodAutoscaler (KEDA); decides a count only."""
 
     name = "keda-hpa"
 

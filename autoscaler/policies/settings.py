@@ -9,19 +9,19 @@ REPLICA_PREFIX: Final = "payment"
 DOWN_BELOW_UP: Final = must(
     "f_down",
     lambda of: of["f_down"] <= of["f_up"],
-    "is more than f_up = {f_up:g}: the group would shrink and grow in turn",
+    "must not exceed f_up = {f_up:g}, or the group would shrink and grow in turn",
 )
 TICK_INSIDE_INTERVAL: Final = must(
     "tick_offset_s",
     lambda of: of["tick_offset_s"] < of["decision_interval_s"],
-    "is not less than decision_interval_s = {decision_interval_s:g}",
+    "must be less than decision_interval_s = {decision_interval_s:g}",
 )
 
 
 def _below_maximum(name: str) -> Rule:
     def rule(values: Values) -> str | None:
         most = values["max_replicas"]
-        return f"is more than max_replicas = {most}" if 0 < most < values[name] else None
+        return f"must not exceed max_replicas = {most}" if 0 < most < values[name] else None
 
     return rule
 
@@ -29,7 +29,7 @@ def _below_maximum(name: str) -> Rule:
 def _initial_within_bounds(values: Values) -> str | None:
     least, most = values["min_replicas"], values["max_replicas"]
     fits = least <= values["initial_replicas"] and (not most or values["initial_replicas"] <= most)
-    return None if fits else f"is outside {least} to {most or 'the number of partitions'}"
+    return None if fits else f"must be from {least} to {most or 'the number of partitions'}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,11 +50,7 @@ def main(config: Path | None = None) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: shadow.stop.set())
         warm_up_policy(  # so that no tick compiles; SIGTERM ends it
-            policies[1],
-            partitions=1,
-            service_rate=settings.member_rate or 100.0,
-            interval_s=settings.decision_interval_s,
-            done=shadow.stop.is_set,
+            policies[1], 1, settings.decision_interval_s, shadow.stop.is_set
         )
         shadow.run()
         sys.stdout.write(f"{shadow.summary()}\n")

@@ -30,7 +30,7 @@ class Members:
         self.requested: list[tuple[int, int]] = []
         """(Time in µs, replicas paid for from then on)."""
         self.changes: list[ReplicaChanged] = []
-        """at_us: µs since the start of the run."""
+        """Changes of replicas, with `at_us` in µs since the start of the run."""
 
     def __contains__(self, member: Member) -> bool:
         return self._present.get(member.name) is member

@@ -26,7 +26,7 @@ class ObservedOffsets(NamedTuple):
     """Result of an observation."""
 
     loads: tuple[PartitionLoad, ...]
-    """By partition."""
+    """Load of each partition."""
     recent: RecentArrivals
     late: Ints
     """Late events since the previous observation, by replica."""
@@ -35,7 +35,7 @@ class ObservedOffsets(NamedTuple):
 class _Sample(NamedTuple):
     at_us: int
     lag: Ints
-    """By partition."""
+    """Lag of each partition, events."""
     late: Ints
     """Late events by replica, since the start of the run."""
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from autoscaler.jit import compiled
 from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.engine import NO_OWNER
 from autoscaler.simulator.kernel import close_gate, commit, commit_all, first_unfinished, service_us
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Rows
 
@@ -50,10 +49,6 @@ class Pool(EventServer):
     def leave(self, replica: int) -> None:
         """Let `replica` take no further events; it finishes its acquired one."""
         self._arrange(self._free[self._free != replica])
-
-    def owner(self, _partition: int) -> int:
-        """Return NO_OWNER: all members serve every partition."""
-        return NO_OWNER
 
     def busy_until_us(self, replica: int) -> int:
         """Return when `replica` has finished its acquired event, µs."""

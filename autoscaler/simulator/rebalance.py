@@ -35,7 +35,7 @@ class Owners:
         self._holder = list(owners)
         """By partition: the replica that it is attached to, or NO_OWNER."""
         self._free_us = [0] * len(owners)
-        """By partition: time at which its last owner releases it, µs: in the future while that one is busy."""
+        """By partition: time at which its last owner releases it, µs. It is in the future while that owner is busy."""
         for partition, owner in enumerate(owners):
             self._engine.attach(partition, owner)
 
@@ -223,7 +223,7 @@ class ClassicRebalance(Owners, ABC):
 
 
 class EagerRebalance(ClassicRebalance):
-    """Stops the whole group: each member when it notices the rebalance. All start again when it has ended."""
+    """Stops the whole group. Each member stops when it notices the rebalance. All start again when it has ended."""
 
     def _start_first(self) -> None:
         self._rebalance(self._assigned.members, self._stop_all, self._start_all)
@@ -242,7 +242,7 @@ class EagerRebalance(ClassicRebalance):
 class CooperativeRebalance(ClassicRebalance):
     """Rebalances twice. Members serve during the first one; after it, the partitions that move stop.
 
-    They start when the second rebalance has ended; partitions without an owner, when the first one has ended.
+    They start when the second rebalance has ended. Partitions without an owner start when the first one has ended.
     """
 
     def _start_first(self) -> None:
@@ -274,7 +274,7 @@ class CooperativeRebalance(ClassicRebalance):
 
 
 class ShareGroup:
-    """A share group: owners are ignored, all members serve all partitions, and there are no handovers."""
+    """A share group. Owners are ignored, all members serve all partitions, and there are no handovers."""
 
     def __init__(self, engine: Pool, agenda: Agenda) -> None:
         self._engine = engine

@@ -31,8 +31,7 @@ class ServiceShape(ReplicaSpeeds):
     pareto_shape: float = setting(2.5, above=2)
     """Tail index; above 2 the variance exists."""
     shared_limits: tuple[float, ...] = setting((), "events/s", above=0)
-    """Limits of all replicas together, events/s, one after the other; the last one remains. Policies see longer service
-    times."""
+    """Successive limits of all replicas together. The last one remains. Policies see longer service times."""
     shared_limit_s: float = setting(300.0, "s", above=0)
     """Duration of each of these limits."""
 
@@ -102,7 +101,7 @@ class SimulationSettings(ObservationSettings):
     startup_s: float | None = setting(0.0, "s", least=0)
     """Time from the request of a replica until it can serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
     latency_target_s: float = setting(0.5, "s", above=0)
-    """W: replicas report how many events took longer."""
+    """Latency target (W). Replicas report how many events took longer."""
     decision_interval_s: float = setting(1.0, "s", above=0)
     """Time between two ticks."""
     tick_offset_s: float = setting(0.1, "s", least=0)

@@ -135,7 +135,7 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
         wall_s=wall_s,
         policy_s=run.policy_s,
         lost=lost,
-        duplicates=run.duplicates,
+        duplicates=len(run.repeated),
         phase_s=round((scenario.autoscaler.tick_offset_s - began_s) % scenario.autoscaler.decision_interval_s, 6),
     )
 

@@ -1,4 +1,4 @@
-"""Sends to Kafka: a librdkafka producer that loses nothing while a broker is down, and counts confirmed events.
+"""Sends events to Kafka by a librdkafka producer. It loses none while a broker is down, and counts confirmed ones.
 
 librdkafka blocks in C, where gevent cannot switch, so no call waits inside it during a run.
 """
@@ -18,7 +18,7 @@ from loadgen.pacing import Pacer
 from loadgen.result import lateness_percentile_us
 
 MESSAGE_TIMEOUT_MS: Final = 600_000
-"""An event fails after this time, which is longer than any restart of a broker."""
+"""Time after which an event fails, ms. It is longer than any restart of a broker."""
 PRODUCER: Final[dict[str, Any]] = {
     "acks": "all",
     "enable.idempotence": True,  # order per partition, and no duplicates, across retries
@@ -37,9 +37,9 @@ class GeneratorError(Exception):
 
 
 Pause = Callable[[float], None]
-"""Sleeps for a number of seconds; other greenlets run meanwhile."""
+"""Sleeps for a number of seconds, in which other greenlets run."""
 Settled = Callable[[int, float, str | None], None]
-"""Called when an event is settled: bytes of its value, seconds since its send, error or None."""
+"""Called when an event is confirmed or has failed: bytes of its value, seconds since its send, error or None."""
 
 
 class Sender(ABC):

@@ -26,9 +26,9 @@ PRODUCER_TIMEOUT_S: Final = 60.0
 """Longest wait of a record for the broker. A killed broker needs tens of seconds to recover its logs."""
 LINGER_S: Final = 0.002
 FULL_PAUSE_S: Final = 0.02  # pause between two checks whether enough records were acknowledged
-FETCH_WAIT_MS: Final = 50
-"""Longest wait of one fetch, ms. A partition that was just read waits until the fetch of the others returns, so Faust's
-1500 ms would add up to 1.5 s of latency at low rates. 50 ms costs twenty small requests a second."""
+FETCH_WAIT_MS: Final = 200
+"""Longest wait of one fetch at the broker, ms. If Faust takes more than 0.1 s to take the records of a partition,
+aiokafka fetches the others first, and that partition waits until their fetch returns: 1500 ms by Faust's default."""
 
 METADATA_MAX_AGE_MS: Final = 5_000
 """Age at which metadata is refreshed. If an old leader refuses a request for the first offset of a partition, aiokafka
@@ -194,7 +194,7 @@ class ProcessPausedError(KafkaError):  # type: ignore[misc]
 
 
 class Pulse(threading.Thread):
-    """Detects pauses of the process, independent of its event loops. `start` it once."""
+    """Detects pauses of the process from its start on, independent of its event loops. `start` it once."""
 
     def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         super().__init__(daemon=True, name="pulse")
@@ -207,6 +207,7 @@ class Pulse(threading.Thread):
 
     def run(self) -> None:
         """Call `beat` regularly until `end` is called."""
+        self._last_s = self._clock()  # a slow broker may have delayed the start
         while not self._stopped.wait(BEAT_S):
             self.beat()
 

@@ -14,10 +14,9 @@ from typing import Final
 import msgspec
 
 from contracts.events import PaymentSettled, Timeline
-from services.common.records import Decide, Effect, Incoming, Refusal, decoder
+from services.common.records import Decide, Effect, typed_decision
 
 log = logging.getLogger(__name__)
-
 
 MAX_OWNERS_PER_PARTITION: Final = 16
 """Owners to remember for each partition; the oldest is dropped. A zombie resumes within a few changes of owner."""
@@ -116,12 +115,4 @@ def _token(served: Timeline) -> tuple[int, int, int, int] | None:
 
 def fenced_decision(fence: Fence, decide: Callable[[PaymentSettled], Iterable[Effect]]) -> Decide:
     """Return a decision that applies `decide` to settled payments admitted by the fence, and refuses other records."""
-    decode = decoder(PaymentSettled)
-
-    def decide_record(record: Incoming) -> Iterable[Effect | Refusal]:
-        value = decode(record.value)
-        if isinstance(value, Refusal):
-            return (value,)
-        return decide(value) if fence.admits(record.partition, value.timeline) else ()
-
-    return decide_record
+    return typed_decision(PaymentSettled, decide, lambda record, paid: fence.admits(record.partition, paid.timeline))

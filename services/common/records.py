@@ -90,13 +90,17 @@ def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
     return decode_value
 
 
-def typed_decision(kind: type[R], decide: Callable[[R], Iterable[Effect]]) -> Decide:
-    """Return a decision that applies `decide` to records whose value is a `kind`, and refuses other records."""
+def typed_decision(
+    kind: type[R], decide: Callable[[R], Iterable[Effect]], admits: Callable[[Incoming, R], bool] = lambda *_: True
+) -> Decide:
+    """Return a decision that applies `decide` to admitted records of a `kind`, and refuses records of other kinds."""
     decode = decoder(kind)
 
     def decide_record(record: Incoming) -> Iterable[Effect | Refusal]:
         value = decode(record.value)
-        return (value,) if isinstance(value, Refusal) else decide(value)
+        if isinstance(value, Refusal):
+            return (value,)
+        return decide(value) if admits(record, value) else ()
 
     return decide_record
 

@@ -1,6 +1,7 @@
 """A service: its parts, its health, and the path of records between Faust and its stage."""
 
 import asyncio
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +21,7 @@ from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, RawSchema, 
 from services.common.fence import Fence
 from services.common.read_back import ReadId, TakeRecord, count_uncommitted, read_tails
 from services.common.records import BARE_LETTER_LIMIT, Decide, Effect, Incoming, ServiceError
-from services.common.stage import MAX_UNCOMMITTED, MIN_TAIL_RECORDS, RECORD_OVERHEAD, Stage, UncommittedOffsets
+from services.common.stage import MAX_UNCOMMITTED, MIN_TAIL_RECORDS, RECORD_OVERHEAD, Stage, may_take
 
 MAX_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
 """A process that was paused for longer than this, in seconds, may have been replaced."""
@@ -86,7 +87,7 @@ class Service:
         }
         self.fence = fence
         self._memory = memory
-        self._uncommitted = UncommittedOffsets()
+        self._uncommitted = defaultdict[Any, deque[int]](deque)  # partition → offsets that may be read again
         self._commit_wait: str | None = None  # the reason while the stage waits for a commit
         self._reading: asyncio.Task[None] | None = None
         self.records_read_back = self.records_skipped = 0
@@ -122,11 +123,10 @@ class Service:
             if message.generation_id != self.app.consumer_generation_id:
                 return False
             committed = self.app.consumer._committed_offset[source]  # not public in Faust
-            if self._uncommitted.may_take(source, message.offset, committed):
+            if may_take(self._uncommitted[source], message.offset, committed):
                 self._commit_wait = None
                 return True
-            uncommitted = f"{MAX_UNCOMMITTED} records are uncommitted"
-            self._commit_wait = f"{source.topic}/{source.partition} waits for a commit: {uncommitted}"
+            self._commit_wait = f"{source.topic}/{source.partition} waits: {MAX_UNCOMMITTED} records are uncommitted"
             await asyncio.sleep(COMMIT_POLL_S)
 
     async def start(self) -> None:
@@ -205,7 +205,7 @@ class Service:
 
     async def _on_revoked(self, _app: faust.App, _revoked: Any, **_: Any) -> None:
         self.stage.on_revoked()
-        self._uncommitted.forget()
+        self._uncommitted.clear()
         if self._reading is not None:
             self._reading.cancel()
 

@@ -100,29 +100,17 @@ class Acknowledgements:
         return self._clock() - min(opened) if opened else 0.0
 
 
-class UncommittedOffsets:
-    """Offsets that were processed but not committed, so they may be read again. At most `limit` for each partition."""
+def may_take(uncommitted: deque[int], offset: int, committed: int | None, limit: int = MAX_UNCOMMITTED) -> bool:
+    """Add an offset to those that may be read again and return True; return False if they are too many.
 
-    def __init__(self, limit: int = MAX_UNCOMMITTED) -> None:
-        self._limit = limit
-        self._offsets: dict[Hashable, deque[int]] = {}
-
-    def may_take(self, source: Hashable, offset: int, committed: int | None) -> bool:
-        """Add an offset and return True; return False if too many are uncommitted.
-
-        committed: the offset from which `source` would be read again; None if unknown.
-        """
-        offsets = self._offsets.setdefault(source, deque())
-        while committed is not None and offsets and offsets[0] < committed:
-            offsets.popleft()
-        if len(offsets) >= self._limit:
-            return False
-        offsets.append(offset)
-        return True
-
-    def forget(self) -> None:
-        """Remove all offsets: the partitions are read again from their committed offsets."""
-        self._offsets.clear()
+    committed: the offset from which the partition would be read again; None if unknown.
+    """
+    while committed is not None and uncommitted and uncommitted[0] < committed:
+        uncommitted.popleft()
+    if len(uncommitted) >= limit:
+        return False
+    uncommitted.append(offset)
+    return True
 
 
 class RecentIds:

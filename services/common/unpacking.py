@@ -157,7 +157,6 @@ def _unpack_snappy(packed: Any) -> Any:
 
 
 def _unpack_into(decompress_into: Callable[[Any, Any], int], packed: Any) -> Any:
-    """Unpack into a buffer, which grows up to the limit while it is too small."""
     size = max(_FIRST_BUFFER_BYTES, 4 * len(packed))
     while True:
         buffer = bytearray(min(size, _max_batch_bytes))

@@ -32,13 +32,15 @@ OwnedPartition = tuple[int, int | None]
 
 
 class Outbox:
-    """Stores the outputs of each attempt that succeeds, and discards those of an attempt that fails."""
+    """Stores the outputs of each attempt that succeeds, and discards those of an attempt that fails.
 
-    def __init__(self) -> None:
+    early_commit: set whenever at least EARLY_COMMIT_BYTES are stored.
+    """
+
+    def __init__(self, early_commit: asyncio.Event) -> None:
+        self._early_commit = early_commit
         self._outputs: dict[OwnedPartition, dict[int, list[Record]]] = {}
         self._bytes = 0
-        self.early_commit = asyncio.Event()
-        """Set while at least EARLY_COMMIT_BYTES are stored."""
         self._has_space = asyncio.Event()
         self._has_space.set()
 
@@ -119,9 +121,9 @@ class Outbox:
 
     def _count_bytes(self, records: list[Record], sign: int) -> None:
         self._bytes += sign * sum(len(key or b"") + len(value) for _, key, value, _ in records)
-        is_early, has_space = self._bytes >= EARLY_COMMIT_BYTES, self._bytes < MAX_STORED_BYTES
-        for event, is_set in ((self.early_commit, is_early), (self._has_space, has_space)):
-            event.set() if is_set else event.clear()
+        if self._bytes >= EARLY_COMMIT_BYTES:
+            self._early_commit.set()
+        self._has_space.set() if self._bytes < MAX_STORED_BYTES else self._has_space.clear()
 
 
 def _is_done(completion: "asyncio.Future[object]") -> bool:

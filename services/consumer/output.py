@@ -130,7 +130,6 @@ class Committer:
         """Returns the metadata that is stored with each committed offset."""
         self.last_confirmed_s = monotonic_s()
         """When the group last had the offsets of all done events (by `monotonic_s`)."""
-        self._early_commit = asyncio.Event()
         self._lock = asyncio.Lock()
         self._generation = -1
         self._unanswered: dict[int, int] = {}
@@ -149,8 +148,9 @@ class Committer:
         """Commit at every interval, or earlier on request, until cancelled."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._early_commit.wait(), self._interval_s)
-            if not await self.commit() and self._early_commit.is_set():
+                await asyncio.wait_for(self._queues.early_commit.wait(), self._interval_s)
+            self._queues.early_commit.clear()
+            if not await self.commit() and self._queues.early_commit.is_set():
                 await asyncio.sleep(self._interval_s)
 
     async def last_commit(self) -> bool:

@@ -13,13 +13,14 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from contracts.clock import monotonic_s
+from services.common.stage import MAX_UNCOMMITTED
 from services.common.unpacking import MAX_POLL_BYTES, Unreadable
 
 
 class OffsetTracker:
     """Tracks the offset of a partition that may be committed. All events before it are done. It never decreases."""
 
-    __slots__ = ("_committed", "_done", "in_flight", "position", "skipped")
+    __slots__ = ("_committed", "_done", "in_flight", "position", "skipped", "uncommitted")
 
     def __init__(self, offset: int | None = None) -> None:
         self.position = offset
@@ -30,10 +31,13 @@ class OffsetTracker:
         self.in_flight: deque[int] = deque()
         """Offsets of begun events from the first event that is not done, ascending."""
         self._done: set[int] = set()
+        self.uncommitted = 0
+        """Number of events that were begun and not committed; too high for a while where offsets have gaps."""
 
     def begin(self, offsets: Sequence[int]) -> None:
         """Note that these events, ascending, are handled from now on."""
         self.in_flight.extend(offsets)
+        self.uncommitted += len(offsets)
 
     def undo_begin(self, offsets: Sequence[int]) -> bool:
         """Forget that these events were begun; return whether that was possible."""
@@ -41,6 +45,7 @@ class OffsetTracker:
             return False
         for _ in offsets:
             self.in_flight.pop()
+        self.uncommitted -= len(offsets)
         return True
 
     def end(self, offsets: Iterable[int]) -> None:
@@ -65,6 +70,8 @@ class OffsetTracker:
     def mark_committed(self, offset: int) -> None:
         """Note that the group has committed `offset`."""
         self._committed = offset
+        end = self.in_flight[-1] + 1 if self.in_flight else self.position
+        self.uncommitted = min(self.uncommitted, (end or offset) - offset)
 
     def clear_committed(self) -> None:
         """Note that the group has not committed the offset at which this tracker began."""
@@ -190,7 +197,7 @@ class PartitionQueue(OffsetTracker):
         if self._due:
             return not any(polled.record.key in self._keys for polled in self._due[0].records)
         slots = max_handlers - self.running_handlers - len(self._retried)
-        if not self.is_open or self.is_paused or not self.backlog or slots <= 0:
+        if not self.is_open or self.is_paused or not self.backlog or slots <= 0 or self.uncommitted >= MAX_UNCOMMITTED:
             return False
         return self._is_free(self.backlog[0].record.key)
 
@@ -291,6 +298,8 @@ class PartitionQueues:
         """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
         self._tie_breakers = count()
         self._startable = asyncio.Event()
+        self.early_commit = asyncio.Event()
+        """Set when so many events are uncommitted that a partition may soon have to wait for a commit."""
         self.is_held = False
         """Whether no event may start, because nothing can be committed."""
         self.on_full: Callable[[int, bool], None] = lambda partition, is_full: None
@@ -392,6 +401,8 @@ class PartitionQueues:
             queue.is_in_line = False
             if queue.may_start(self._per_partition):
                 batch = queue.start(self._batch_size)
+                if queue.uncommitted >= MAX_UNCOMMITTED // 2:
+                    self.early_commit.set()
                 self._check_fetch_limits(queue)
                 self._offer(queue)
                 return queue, batch
@@ -399,8 +410,10 @@ class PartitionQueues:
         return None
 
     def hold(self, is_held: bool) -> None:
-        """Start no event (True), or go on (False)."""
+        """Start no event (True), or go on (False), also in partitions that waited for a commit."""
         self.is_held = is_held
+        for queue in self._queues.values():
+            self._offer(queue)
         self._startable.set()
 
     def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:

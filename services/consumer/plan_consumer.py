@@ -90,7 +90,10 @@ class PlanConsumer:
         if on_error is not None and topics.dead_letters:
             raise ValueError("give either on_error or a topic of dead letters")
         self._on_error = self._write_dead_letter if topics.dead_letters else on_error
-        self._outbox = Outbox() if self._options.guarantee is Guarantee.EXACTLY_ONCE else None
+        self._queues = PartitionQueues(
+            per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size
+        )
+        self._outbox = Outbox(self._queues.early_commit) if self._options.guarantee is Guarantee.EXACTLY_ONCE else None
         if self._outbox:
             self._handle = self._outbox.wrap_handler(self._handle)
             self._on_error = self._outbox.wrap_on_error(self._on_error) if self._on_error else None
@@ -100,9 +103,6 @@ class PlanConsumer:
         self._has_broker = True
         self._vitals: Vitals | None = None
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"
-        self._queues = PartitionQueues(
-            per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size
-        )
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Serve until `stop` is set or, without it, until SIGTERM or SIGINT. Raises ReplicaError.
@@ -149,7 +149,6 @@ class PlanConsumer:
         return self._queues.served_partitions
 
     async def _write_dead_letter(self, event: Event, error: Exception) -> None:
-        """Write the dead letter of an event and wait for its acknowledgement."""
         topics = self._topics
         try:
             max_bytes = await self._clients.sizes.max_bytes(topics.dead_letters)

@@ -24,9 +24,9 @@ def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(kafka: str, namespac
         before = autoscaler.pids()
         for noticed, step_s in enumerate([3600, 0], start=1):
             clock.set(step_s)
-            told = wait_for(lambda number=noticed: told_by(autoscaler, number), "the step is noticed")
-            autoscaler.wait_for_tick(lambda tick, told=told: tick.tick >= told.tick + 4, "four more ticks")
-            wait_for(lambda: autoscaler.get("/healthz")["status"] == "ok", "it is well")
+            jump = wait_for(lambda number=noticed: reported_jump(autoscaler, number), "the step is noticed")
+            autoscaler.wait_for_tick(lambda tick, jump=jump: tick.tick >= jump.tick + 4, "four more ticks")
+            wait_for(lambda: autoscaler.get("/healthz")["status"] == "ok", "it is healthy")
         ticks = autoscaler.ticks()[5:]
         assert [one.missing for one in ticks if one.missing] == [], "something was always known"
         assert autoscaler.pids() == before
@@ -42,6 +42,6 @@ def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(kafka: str, namespac
         assert len(autoscaler.plans()) == 1
 
 
-def told_by(autoscaler: Autoscaler, number: int) -> TickRecord | None:
+def reported_jump(autoscaler: Autoscaler, number: int) -> TickRecord | None:
     """Return the tick that noticed the so-manyth step."""
     return next(iter([one for one in autoscaler.ticks() if any(map(STEPPED, one.problems))][number - 1 :]), None)

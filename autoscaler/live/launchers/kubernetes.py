@@ -49,7 +49,7 @@ class KubernetesLauncher:
         self._reserved: dict[str, float] = {}
         """Exited replica → time until which its pod is kept, seconds."""
         self._adopted = False
-        """False: pods with unknown names belong to an earlier autoscaler and stay."""
+        """Whether orphans were adopted. Until then, pods with unknown names are an earlier autoscaler's and stay."""
         self._changed = False
         self._closed = threading.Event()
         self._problems = {"lead": "", "watch": "", "act": "", "pods": ""}

@@ -59,7 +59,7 @@ def unusual() -> Scenario:
     )  # fmt: skip
 
 
-def told(scenario: Scenario, folder: Path, **how: bool) -> tuple[Stack, dict[str, Child]]:
+def recorded_start(scenario: Scenario, folder: Path, **how: bool) -> tuple[Stack, dict[str, Child]]:
     """Return the stack and what it would start: name → child."""
     stack = Stack(scenario, CONNECTION, folder)
     stack.start(scenario.load_spec(), **how)  # type: ignore[arg-type]
@@ -67,18 +67,18 @@ def told(scenario: Scenario, folder: Path, **how: bool) -> tuple[Stack, dict[str
 
 
 def test_every_variable_is_one_that_the_process_reads(unusual: Scenario, tmp_path: Path) -> None:
-    _, started = told(unusual, tmp_path)
+    _, started = recorded_start(unusual, tmp_path)
     assert set(started) == set(READ_BY)
     for name, child in started.items():
         kinds = (Connection, *READ_BY[name])
         known = {f"TAILPACK_{one.name.upper()}" for kind in kinds for one in fields(kind)}
         given = {variable for variable in child.environ if variable.startswith("TAILPACK_")}
-        assert given - NOT_READ <= known, f"{name} does not read all that it is told"
+        assert given - NOT_READ <= known, f"{name} does not read all that it is recorded_start"
         assert from_environment(child.environ, Connection) == CONNECTION
 
 
 def test_the_autoscaler_and_its_replicas_get_the_values_of_the_scenario(unusual: Scenario, tmp_path: Path) -> None:
-    stack, started = told(unusual, tmp_path)
+    stack, started = recorded_start(unusual, tmp_path)
     environ = started["autoscaler"].environ
     autoscaler = from_environment(environ, AutoscalerSettings)
     own = {"TAILPACK_REPLICA": "payment-0", "TAILPACK_HTTP_PORT": "0"}  # the autoscaler's port is not for them

@@ -52,7 +52,7 @@ class Flaw(StrEnum):
 
 
 class Orders:
-    """The orders of one run, by number; about 10 µs each."""
+    """Creates the orders of one run by their numbers, in about 10 µs each."""
 
     def __init__(self, run: str, seed: int, invalid_share: float = 0.0) -> None:
         """`run` is part of every order id, so that runs on one broker never share an id."""
@@ -69,7 +69,7 @@ class Orders:
     def order(self, number: int, key: int | None = None) -> OrderPlaced:
         """Return order `number`, with the flaw of `flaw(number)`.
 
-        key: number of the customer; if None, a customer is chosen pseudo-randomly from the seed.
+        key: number of the customer. If None, a customer is chosen pseudo-randomly from the seed.
         """
         chance = self._random_bytes(number)
         customer = int.from_bytes(chance[0:4], "big") % CUSTOMERS if key is None else key

@@ -12,7 +12,7 @@ import msgspec
 
 from contracts.settings import Rule, Settings, Values, contradictions, setting, shared_fields
 from contracts.topics import PIPELINE_PARTITIONS
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.faults import BURST, HOT_KEY, apply_bursts, fault_after_end, faults_problem, read_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
@@ -99,9 +99,9 @@ class DriverSettings(Settings):
     load_file: str = setting("")
     """The load, a LoadSpec as JSON."""
     out_dir: str = setting("")
-    """Folder for `generator.ready` and `generator.json`; with several parts `generator-1.json`, …"""
+    """Folder for `generator.ready` and `generator.json`. With several parts `generator-1.json`, …"""
     start_file: str = setting("")
-    """File with the start of the run, epoch µs; awaited when the generator is ready. Empty: start with the next whole
+    """File with the start of the run, epoch µs. The ready generator awaits it. Empty: start with the next whole
     second but one."""
     parts: int = setting(1, least=1, most=1_000)
     """Number of processes that share the schedule, with the same load file and start."""
@@ -191,7 +191,7 @@ def read_load(settings: DriverSettings) -> LoadSpec:
         return msgspec.json.decode(path.read_bytes(), type=LoadSpec)
     except OSError as error:
         raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
-    except msgspec.DecodeError as error:
+    except DECODE_ERRORS as error:
         raise InvalidSettingsError([f"{path}: {error}"]) from error
 
 

@@ -65,7 +65,7 @@ class Handovers:
             self.moves_by_second[plan.at_us // 1_000_000] += plan.moved
 
     def record_progress(self, progress: Progress) -> None:
-        """Record the progress report of one replica."""
+        """Record the pauses in the progress report of one replica."""
         for rebalance in progress.recent_rebalances:
             if rebalance.taken and rebalance.pause_us > 0:
                 self.pauses_s[rebalance.epoch] = max(self.pauses_s.get(rebalance.epoch, 0.0), rebalance.pause_us / 1e6)

@@ -173,7 +173,7 @@ class LiveAutoscaler:
         self._loop.run()
 
     def stop_replicas(self) -> None:
-        """Stop every replica and wait until all have exited. Each commits and leaves the group; the plan stays."""
+        """Stop every replica and wait until all have exited. Each commits and leaves the group. The plan stays."""
         self._scaler.stop_all()
 
         def all_exited() -> bool:

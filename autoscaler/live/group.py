@@ -156,7 +156,7 @@ class LiveGroup:
         self.advance()
 
     def advance(self) -> None:
-        """Take every step that is due: of processes, then the plan, then releases. Called every 20 ms; never waits.
+        """Take the due steps for processes, then for the plan, then for releases. Called every 20 ms, never waits.
 
         Raises FencedError when another autoscaler has taken over.
         """

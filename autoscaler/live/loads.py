@@ -69,7 +69,7 @@ class ArrivalSamples:
 
         Arrivals between two readings count for the slot of the later one, so a burst is never split. Arrivals after the
         end of the last slot count for it too, and not again in the next interval. None: there are too few readings.
-        rates: partition → arrival rate (λ), events/s; if an end offset was unknown, the last slot gets λ × interval.
+        rates: partition → arrival rate (λ), events/s. If an end offset was unknown, the last slot gets λ × interval.
         """
         slots = max(1, round(interval_s / SLOT_S))
         first = self._slot(until_s) - slots + 1

@@ -1,7 +1,7 @@
 """The plan topic, written by one controller at a time.
 
 The producer is transactional and its id names the group, so Kafka rejects writes of a replaced autoscaler. This fences
-writes; it does not elect a leader.
+writes. It does not elect a leader.
 """
 
 import time
@@ -45,7 +45,7 @@ class _Unfinished:
     record: PlanRecord
     stored: bool = False
     committing: bool = False
-    """A commit was requested; only repeating it shows the outcome. False after a failed commit: then an abort was
+    """A commit was requested. Only repeating it shows the outcome. False after a failed commit. Then an abort was
     requested, and only the abort may be repeated."""
 
     def delivered(self, error: KafkaError | None, _message: object) -> None:

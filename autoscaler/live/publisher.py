@@ -50,7 +50,7 @@ class Publisher:
     """Holds the intended plan and writes it to the plan log.
 
     grace_s: how long the partitions of a dead replica wait for its restart before they go to other replicas.
-    adoption: observes whether members adopt the plans; a plan that is not adopted is written again.
+    adoption: observes whether members adopt the plans. A plan that is not adopted is written again.
     report_problem: called with the current problem of the plans; empty: none.
     """
 
@@ -69,7 +69,7 @@ class Publisher:
         self._adoption, self._report_problem, self._grace_s = adoption, report_problem, grace_s
         self._write_after_s, self._unwritten = 0.0, ""
         self.intent: Intent | None = None
-        """The intended plan; equal to the plan in force once it was written completely."""
+        """The intended plan. It equals the plan in force once it was written completely."""
 
     @property
     def in_force(self) -> PlanRecord | None:

@@ -32,7 +32,7 @@ class Overlap(NamedTuple):
 def name_bins(bins: Sequence[Bin], owners: Mapping[int, str], names: Sequence[str], prefix: str) -> tuple[str, ...]:
     """Return one replica name for each bin, all different.
 
-    owners: partition → its present owner; an owner that is not in `names` is gone.
+    owners: partition → its present owner. An owner that is not in `names` is gone.
     names: replicas that may stay, preferred first. Further bins get `prefix`-<smallest unused ordinal>.
     The rate that stays with its owner is as large as possible (to a millionth of an event/s), then the number of
     partitions that stay.
@@ -67,7 +67,7 @@ def spread(
     room: Mapping[str, int] | None = None,
     rates: Mapping[int, float] = {},
 ) -> None:
-    """Assign each partition of `unowned`, in `owners`, to the replica that has the least; ties go to the oldest.
+    """Assign each partition of `unowned`, in `owners`, to the replica that has the least. Ties go to the oldest.
 
     room: maximum number of partitions of each replica, without rates; None: no maximum.
     rates: partition → arrival rate, events/s; the others count as their mean. Empty: partitions are counted.
@@ -116,7 +116,7 @@ def _cheapest_path(
 ) -> tuple[int, int]:
     """Find the path of one bin (Dijkstra) and update worths and prices.
 
-    Returns the entry by which it ends at a free name; or NONE, and the bin that stays without a name.
+    Returns the entry by which it ends at a free name, or NONE and the bin that stays without a name.
     """
     passed = [np.int64(0) for _ in range(0)]
     waiting = [(np.int64(0), np.int64(0)) for _ in range(0)]

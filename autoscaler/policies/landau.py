@@ -72,7 +72,7 @@ class Landau:
         return change(observation, self._pack(observation, speeds), f"{why}, packed by {self.options.packer}")
 
     def _write_speeds(self, observation: GroupObservation) -> Speeds:
-        """Return the events/s written to each partition over the window; at the first tick, its arrival rates."""
+        """Return the events/s written to each partition over the window, or its arrival rates at the first tick."""
         rates = np.array([load.arrival_rate for load in observation.partitions], np.float64)
         if self._written and len(self._written[-1][1]) != len(rates):
             self._written.clear()  # partitions were added

@@ -145,6 +145,6 @@ def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, f
 def _check_events(written: DataFrame, names: str) -> None:
     events, versions = written.agg(f.count("*"), f.collect_set("unknown_version")).collect()[0]
     if not events:
-        raise ReportError(f"{names}: empty: no event was produced, so there is nothing to report")
+        raise ReportError(f"{names}: no event was produced, so there is nothing to report")
     if versions:
         raise ReportError(f"{names}: {version_error(versions)}")

@@ -44,7 +44,7 @@ class ServiceSettings(KeyedTopics):
     http_port: int = setting(0, least=0, most=65535)
     """Port of the HTTP interface. 0: no interface."""
     data_dir: str = setting(".tailpack/services")
-    """Working folder of Faust; it may be deleted, because the state is in Kafka."""
+    """Working folder of Faust. It may be deleted, because the state is in Kafka."""
     instance: str = setting("0")
     """Name of this copy. A restart with the same name takes over its group membership at once."""
     commit_interval_s: float = setting(0.5, "s", above=0)
@@ -84,7 +84,7 @@ def make_app(
 
 
 def limit_batches(app: faust.App, largest: int) -> None:
-    """Limit batches to `largest` bytes: a broker rejects an oversized batch as a whole."""
+    """Limit batches to `largest` bytes, because a broker rejects an oversized batch as a whole."""
     app.producer_transport.largest_batch = min(largest, _Transport.largest_batch)
 
 
@@ -175,7 +175,7 @@ class _Transport(Transport):  # type: ignore[misc]
 
 
 class RawSchema(faust.Schema):  # type: ignore[misc]
-    """Keeps keys and values as bytes: the domain decodes them, and turns a bad record into a dead letter."""
+    """Keeps keys and values as bytes. The domain decodes them, and turns a bad record into a dead letter."""
 
     def compile(self, app: Any, **_: Any) -> Any:
         """Return the function that turns a message into an event."""

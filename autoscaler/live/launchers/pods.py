@@ -1,4 +1,4 @@
-"""A pod of a replica: its state at the API server, and its instance for the scaler."""
+"""The state of a replica's pod at the API server, and its instance for the scaler."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -165,9 +165,8 @@ def _parquet(path: Path) -> Any:
     try:
         return parquet.ParquetFile(path, buffer_size=BLOCK_BYTES, pre_buffer=False)
     except (OSError, ArrowException) as error:
-        raise InvalidSettingsError(
-            [f"{path.name}: cannot be read as Parquet ({str(error).splitlines()[0]})"]
-        ) from error
+        why = f"cannot be read as Parquet ({str(error).splitlines()[0]})"
+        raise InvalidSettingsError([f"{path.name}: {why}"]) from error
 
 
 def _plain(column: Any) -> Any:

@@ -14,7 +14,7 @@ from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalDecoder, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.plan import plan_key
 from contracts.progress import Progress, decode_progress
-from contracts.topics import PAYMENT_GROUP, PIPELINE_PARTITIONS, Topic, partitions_of, qualified
+from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, partitions_of, qualified
 from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
 
@@ -154,19 +154,16 @@ class Watcher:
         pipeline_partitions: int = PIPELINE_PARTITIONS,
     ) -> None:
         self.state = LiveState(latency_target_s)
-        self._names = {
-            qualified(connection.namespace, topic): topic
-            for topic in (timeline, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
-        }
-        own = {"group.id": qualified(connection.namespace, "watcher"), "enable.auto.commit": False, "log_level": 0}
+        space, topics = connection.namespace, (timeline, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
+        self._names = {qualified(space, topic): topic for topic in topics}
+        own = {"group.id": qualified(space, "watcher"), "enable.auto.commit": False, "log_level": 0}
         self._consumer = Consumer(connection.librdkafka() | own)
         counts = {name: partitions_of(topic, 0, pipeline_partitions) for name, topic in self._names.items()}
         places = [TopicPartition(name, number, 0) for name, count in counts.items() for number in range(count)]
         self._consumer.assign(places)
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = JournalDecoder()
-        space = connection.namespace
-        self._keys = (None, plan_key(PAYMENT_GROUP.group_in(space), PAYMENT_GROUP.topic_in(space)))
+        self._keys = (None, plan_key(*(qualified(space, one) for one in (Group.PAYMENT, Topic.PAYMENTS_REQUESTED))))
 
     def poll(self, timeout_s: float) -> LiveState:
         """Process the records that arrive within `timeout_s`. No error is raised if the broker is unreachable."""

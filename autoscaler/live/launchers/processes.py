@@ -178,5 +178,6 @@ def read_pid_files(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Proce
 
 def _same_process(entry: PidFile) -> psutil.Process | None:
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(entry.pid) if ReplicaProcess(entry.pid, entry.identity)._runs() else None
+        is_same = entry.identity and process_identity(entry.pid) == entry.identity
+        return psutil.Process(entry.pid) if is_same else None
     return None

@@ -62,7 +62,7 @@ class RecentArrivals:
     """Events by slot and partition, shape (slots, partitions): oldest slot first, the last ends at the observation."""
     begin_s: float = 0.0
     """Offset of the 1st-percentile arrival within its slot, seconds (bursty traffic: within the slot of the latest
-    burst). Negative if it arrived before: real slots can start earlier than multiples of slot_s."""
+    burst). Negative if it arrived before, because real slots can start before multiples of slot_s."""
 
 
 MAX_FULL_SLOT_SHARE: Final = 0.25

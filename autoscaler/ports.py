@@ -25,7 +25,7 @@ class ConsumerGroup(Protocol):
 
 
 class Policy(Protocol):
-    """Maps observations to decisions. Deterministic for equal histories; never reads a clock."""
+    """Maps observations to decisions. It is deterministic for equal histories and never reads a clock."""
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ import msgspec
 
 from bench import BenchError
 from contracts.connection import Connection
-from contracts.validation import as_environment
+from contracts.validation import DECODE_ERRORS, as_environment
 from contracts.waiting import WaitTimeoutError
 from loadgen.children import Child
 from loadgen.result import part_file_name
@@ -155,7 +155,7 @@ def _stored_rows(file: Path | None) -> dict[str, Row]:
     try:
         entries = [msgspec.json.decode(line) for line in lines]
         return {_key(entry): entry["row"] for entry in entries if is_valid(entry["row"])}
-    except (msgspec.DecodeError, LookupError, TypeError) as error:
+    except (*DECODE_ERRORS, LookupError, TypeError) as error:
         raise BenchError(f"{file} contains a line that is not a row ({error}): correct or move the file") from None
 
 

@@ -191,7 +191,7 @@ class Namespace:
             self.cluster.kubectl("delete", "namespace", self.name, "--ignore-not-found", "--timeout=55s", may_fail=True)
 
     def _awaited_workloads(self, replicas: int) -> list[str]:
-        """Return the Jobs and brokers that are not ready; without any, the services, which may crash until then."""
+        """Return the Jobs and brokers that are not ready. If all are, return the services that are not ready."""
         jobs = [job for job in self.get("jobs") if not (job["spec"].get("suspend") or job["status"].get("succeeded"))]
         first = jobs + [workload for workload in self.get("statefulsets") if _is_unready(workload, replicas)]
         found = first or [workload for workload in self.get("deployments") if _is_unready(workload, replicas)]

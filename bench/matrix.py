@@ -27,7 +27,7 @@ import msgspec
 
 from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.settings import unknown_name
-from contracts.validation import InvalidSettingsError, text_in
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError, text_in
 from loadgen.schedule import Spacing, Split
 from partitioners import Partitioner
 from report.run_info import flat
@@ -40,7 +40,7 @@ MATRICES_FILE: Final = Path(__file__).parent / "matrices.toml"
 AXES_FILE: Final = Path(__file__).parent / "axes.toml"
 FILE: Final = "results.jsonl"
 FAILED: Final = "failed"
-"""Key of the reason in the row of a failed job, which has no figures."""
+"""Key in the row of a failed job, whose value is the reason. Such a row has no figures."""
 OPTIMUM: Final = "optimum"
 """Value of `Job.how` for jobs that compute the cheapest schedule instead of simulating a policy."""
 ROW_SOURCES: Final = (
@@ -168,12 +168,12 @@ def run(
 
 
 def read_rows(folder: Path) -> dict[str, Row]:
-    """Return the stored rows by key. A truncated last line is skipped, and ended so that a new line can follow."""
+    """Return the stored rows by key. A truncated last line is skipped, and gets a line end."""
     folder.mkdir(parents=True, exist_ok=True)
     path, rows = folder / FILE, dict[str, Row]()
     text = path.read_bytes() if path.exists() else b""
     for line in text.splitlines():
-        with suppress(msgspec.DecodeError, TypeError, ValueError):
+        with suppress(*DECODE_ERRORS, TypeError, ValueError):
             key, row = msgspec.json.decode(line)
             rows[key] = row
     if text and not text.endswith(b"\n"):
@@ -438,5 +438,5 @@ def _read_file(path: Path) -> Matrix:
     text = text_in(path)
     try:
         return msgspec.toml.decode(text, type=Matrix)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (*DECODE_ERRORS, ValueError) as error:
         raise InvalidSettingsError([f"{path}: {error}"]) from error

@@ -15,7 +15,7 @@ from report.run_info import CLAIRVOYANT_POLICIES
 from report.wording import minutes, share
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
-"""The first of these that takes part is the reference; without them, it is the first contender of the matrix."""
+"""The reference is the first of these that takes part, or else the first contender of the matrix."""
 MEANS: Final = (
     *("in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
     *("scale_ups", "scale_downs", "reassignments", "moved_partitions"),
@@ -106,7 +106,7 @@ def _optima(case: Case, seeds: int) -> list[Job]:
 
 
 def _lines(case: Case, entries: Entries, rows: Mapping[Job, Row], optima: Sequence[Job]) -> Iterator[Line]:
-    """Yield the lines of one case. A contender with a failed run gets none, because its means would mislead."""
+    """Yield the lines of one case. A contender with a failed run has no line, because its means would mislead."""
     labels = [contender.label for contender, *_ in entries]
     results = {contender.label: [rows[job] for job in jobs] for contender, jobs, _ in entries}
     results = {name: some for name, some in results.items() if not any(FAILED in row for row in some)}

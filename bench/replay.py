@@ -21,7 +21,7 @@ from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s,
 from bench.simulation.sent_events import SentEvents, protocol_of, settings_of
 from contracts.journal import TickRecord
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
 from report import ReportError
 from report.history import Journal, startup_times_us
@@ -35,9 +35,9 @@ Times = NDArray[np.int64]
 BASE: Final = "w1"
 """Scenario that is loaded for a run whose own scenario is not built in. The run's settings override its values."""
 IN_SLA_POINTS: Final = 0.5
-"""Largest difference in share in time at which live and simulated run count as equal, in percentage points."""
+"""Shares in time of the live and the simulated run count as equal up to this difference, in percentage points."""
 REPLICA_MINUTES_SHARE: Final = 0.03
-"""Largest difference in replica-minutes at which both count as equal, as a share of the live value."""
+"""Replica-minutes of both runs count as equal up to this difference, as a share of the live value."""
 COUNTS: Final = ("scale_ups", "scale_downs", "reassignments", "moved_partitions")
 FIGURES: Final = ("events", "in_sla", *RANKS, "replica_minutes", *COUNTS)
 """Figures that are compared, with their names in a report."""
@@ -89,7 +89,7 @@ class MeasuredTimes(msgspec.Struct, frozen=True, kw_only=True):
     startup_s: float | None
     """Median time from the request for a replica until it was ready."""
     tick_offset_s: float
-    """Median time from a multiple of the decision interval to the next tick."""
+    """Median time by which ticks follow multiples of the decision interval."""
     initial_replicas: int
     """Replicas of the plan in force at second 0."""
 
@@ -153,7 +153,7 @@ def simulate_other_policies(folder: Path) -> tuple[OtherPolicy, ...]:
         if info.events_scheduled > MAX_EVENTS:
             raise BenchError(f"{info.events_scheduled:,} events take too long to simulate (maximum {MAX_EVENTS:,})")
         return tuple(_simulate_under(policy, folder, info) for policy in OTHER_POLICIES if policy != info.policy)
-    except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as error:
+    except (InvalidSettingsError, OSError, ValueError, *DECODE_ERRORS) as error:
         raise BenchError(str(error)) from error
 
 
@@ -164,7 +164,7 @@ def _simulate_under(policy: str, folder: Path, info: RunInfo) -> OtherPolicy:
     else:
         result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
         if result.events != info.events_scheduled:
-            raise ValueError(f"{info.run}: its events are from a trace, which run.json does not contain")
+            raise ValueError(f"{info.run}: cannot be simulated, because run.json does not contain its trace")
         found = msgspec.structs.asdict(result)
     return OtherPolicy(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
 
@@ -182,7 +182,7 @@ def read_run(folder: Path) -> RecordedRun:
         "the run was interrupted, so its figures do not cover a whole run": info.interrupted,
         "no event of this run was finished": not len(recorded.served["done_us"]),
         "no tick of the autoscaler observed the group": not recorded.ticks,
-        "its report has no replica-minutes": not result.replica_minutes,
+        "its report has no replica-minutes, because it has no journal": not result.replica_minutes,
     }
     if found := [why for why, applies in reasons.items() if applies]:
         raise InvalidSettingsError([f"{folder}: {found[0]}"])
@@ -194,7 +194,7 @@ def _record(folder: Path, name: str, into: type[Any], absent: str) -> Any:
         return into.load(folder)
     except FileNotFoundError as missing:
         raise InvalidSettingsError([f"{folder}: {name} is missing; {absent}"]) from missing
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, *DECODE_ERRORS) as error:
         raise InvalidSettingsError([f"{folder / name}: cannot be read ({error})"]) from error
 
 

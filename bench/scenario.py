@@ -163,7 +163,7 @@ def stress_names() -> list[str]:
 
 
 def _named_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
-    """Return the name and the unparsed table of a scenario. Upper and lower case of a name are equal."""
+    """Return the name and the unparsed table of a scenario. Names are not case-sensitive."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return Path(name_or_path).stem, table_in(Path(name_or_path))
     name = name_or_path.lower()
@@ -199,7 +199,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
 
 
 def _located(problem: str, name: str, overrides: Mapping[str, Any]) -> str:
-    """Return the problem with its place: the option `--set` if an override has the value, else the file."""
+    """Return the problem with its place: the option `--set` if an override caused it, else the file."""
     key, _, rest = problem.partition(" ")
     key = key.removesuffix(":")
     given = any(f".{key}".endswith(f".{changed}") for changed, value in overrides.items() if value is not None)
@@ -328,7 +328,7 @@ def _policy_exists(values: Values) -> str | None:
 def _enough_partitions(key: str, values: Values) -> str | None:
     replicas, partitions = values[key], values["payment.partitions"]
     fits = replicas <= partitions
-    return None if fits else f"{replicas} is more than the {partitions} partitions; the others would own none"
+    return None if fits else f"must be at most {partitions}, the number of partitions, but is {replicas}"
 
 
 def _grace_is_supported(values: Values) -> str | None:
@@ -352,11 +352,11 @@ def _stages_fit(values: Values) -> str | None:
     stages, min_replicas = values[STAGES], values["autoscaler.min_replicas"]
     names = ["payment", *(stage.name for stage in stages)]
     if duplicates := [name for name in names if names.count(name) > 1]:
-        return f"two stages have the name {duplicates[0]}"
+        return f"two stages have the name {duplicates[0]}; rename one of them"
     if small := [stage for stage in stages if stage.partitions < min_replicas]:
         return f"{small[0].name} has {small[0].partitions} partitions, but autoscaler.min_replicas = {min_replicas}"
     others = sum(1 / len(names) if stage.share is None else stage.share for stage in stages)
-    return None if others < 1 else f"their shares of W add up to {others:g}, which leaves none for payment"
+    return None if others < 1 else f"their shares of W add up to {others:g}; the sum must be below 1"
 
 
 def _policy_can_coordinate(values: Values) -> str | None:

@@ -19,9 +19,7 @@ SECRETS: Final = ("ssl.key.password", "sasl.password")
 """Properties that are secret. The property NAME.file holds the path of a file with only the secret."""
 PLAIN_ADDRESS: Final = "must be HOST:PORT; leave out the protocol, which security.protocol sets in client_properties"
 _SECRET: Final = re.compile("password|secret|token", re.IGNORECASE)
-NO_SECRET: Final = (
-    f"secrets do not belong in this file; put each into its own file, see {'.file and '.join(SECRETS)}.file"
-)
+NO_SECRET: Final = f"secrets do not belong in this file; put each into its own, see {'.file and '.join(SECRETS)}.file"
 
 
 def _required_by_sasl(name: str) -> tuple[str, Rule]:
@@ -116,7 +114,7 @@ def read_settings(
 ) -> tuple[Connection, T]:
     """Return the connection and the process's own settings. Raises InvalidSettingsError with the problems of both.
 
-    config: a TOML file; environment variables override it. check: called with well-formed settings, and may raise.
+    config: a TOML file. Environment variables override it. check: called with well-formed settings, and may raise.
     """
     table = present_names(table_in(config), kind) if config else {}
     known = sorted({field.name for field in (*fields(Connection), *fields(kind))})

@@ -87,7 +87,7 @@ class ShipmentScheduled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotificationSent(msgspec.Struct, frozen=True, kw_only=True):
-    """The message to the customer; completes the timeline."""
+    """The message to the customer, which completes the timeline."""
 
     notification_id: Id
     order_id: Id

@@ -20,7 +20,7 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Value of the plan topic; key: `plan_key`. Unknown fields are ignored, so that older replicas can read it."""
+    """Value of the plan topic, with key `plan_key`. Unknown fields are ignored, so that older replicas can read it."""
 
     epoch: Annotated[int, Meta(ge=1, le=MAX_EPOCH)]
     at_us: Moment
@@ -60,5 +60,5 @@ def decode_plan(value: bytes | None, key: bytes | None, group: str) -> PlanRecor
     if plan.v != PLAN_VERSION:
         raise msgspec.ValidationError(f"version {plan.v} is not supported (supported: {PLAN_VERSION})")
     if plan.group and key not in (None, plan_key(plan.group, plan.topic)):
-        raise msgspec.ValidationError("group and topic are not those of the record's key")
+        raise msgspec.ValidationError("group and topic differ from those in the record's key")
     return plan if plan.group in ("", group) else None

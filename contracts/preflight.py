@@ -62,10 +62,8 @@ def _problem(consumer: Consumer, where: str, needed: Mapping[str, TopicNeed], er
             found = consumer.list_topics(name, timeout=ANSWER_S).topics[name]
         except KafkaException as away:
             known = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN] or [away.args[0]]
-            return (
-                f"Kafka at {where} cannot be reached ({known[-1].str()}); start it, or correct bootstrap_servers and "
-                "client_properties"
-            )
+            remedy = "start it, or correct bootstrap_servers and client_properties"
+            return f"Kafka at {where} cannot be reached ({known[-1].str()}); {remedy}"
         if found.error is not None:
             return f"topic {name} cannot be used on {where} ({found.error.str()}); {need.remedy}"
         count = len(found.partitions)

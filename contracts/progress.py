@@ -59,7 +59,7 @@ class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Value of the progress topic; key: replica. Counters start at 0 in each incarnation."""
+    """Value of the progress topic, with the replica as key. Counters start at 0 in each incarnation."""
 
     replica: Name
     incarnation: Text

@@ -47,7 +47,7 @@ class Setting:
             return unknown_name(str(value), filter(None, self.known))
         if isinstance(value, bool) or not isinstance(value, int | float):
             return ""
-        inside = isfinite(value) and self.least <= value <= self.most and self.above < value < self.below
+        inside = -inf < value < inf and self.least <= value <= self.most and self.above < value < self.below
         return "" if inside else f"must be {self.range() or 'finite'}"
 
     def range(self) -> str:

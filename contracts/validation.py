@@ -100,9 +100,9 @@ def _convert(value: Any, field: "Field[Any]", kind: Any, strict: bool) -> tuple[
         value = [part.strip() for part in value.split(",")]
     try:
         found = msgspec.convert(in_seconds(field.name, value), kind, strict=strict)
-    except msgspec.ValidationError as wrong:
-        words = words_of(kind)
-        problem = unknown_name(str(value), words) if words else str(wrong)
+    except (msgspec.ValidationError, UnicodeEncodeError) as wrong:
+        words, why = words_of(kind), "is not UTF-8 text" if isinstance(wrong, UnicodeError) else str(wrong)
+        problem = unknown_name(str(value), words) if words else why
         problem += ", or a number" if words and float in get_args(kind) else ""
         return None, problem + (", or a duration such as 500ms, 25s or 2m" if field.name.endswith("_s") else "")
     return found, setting_of(field).problem(found)
@@ -132,7 +132,7 @@ def as_environment(settings: Settings) -> dict[str, str]:
 
 
 def as_text(value: object) -> str:
-    """Return a value as text for the environment; items are separated by commas."""
+    """Return a value as text for the environment. Items are separated by commas."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
@@ -145,8 +145,8 @@ def text_in(path: Path) -> str:
     """Return the text of a file, without a byte order mark. Raises InvalidSettingsError."""
     try:
         return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as wrong:
-        why = getattr(wrong, "strerror", "it is not UTF-8 text")
+    except (OSError, ValueError) as wrong:  # a path may hold a NUL
+        why = "it is not UTF-8 text" if isinstance(wrong, UnicodeError) else getattr(wrong, "strerror", wrong)
         raise InvalidSettingsError([f"{path}: cannot be read ({why})"]) from wrong
 
 
@@ -155,7 +155,7 @@ def table_in(path: Path) -> dict[str, Any]:
     text = text_in(path)
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as wrong:
+    except (ValueError, RecursionError) as wrong:  # ValueError: also a number of 5,000 digits
         raise InvalidSettingsError([f"{path}: is not valid TOML ({wrong})"]) from wrong
 
 

@@ -69,7 +69,7 @@ class Child:
             self._process.send_signal(self.stop_signal)
 
     def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Wait until it has ended; kill it after `deadline_s` seconds."""
+        """Wait until it has ended. Kill it after `deadline_s` seconds."""
         if self._process:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, deadline_s))

@@ -54,7 +54,7 @@ def read_faults(texts: Sequence[str], kind: str) -> tuple[Fault, ...]:
 
 
 def apply_bursts(counts: IntArray, faults: Sequence[str]) -> IntArray:
-    """Return the events per second including the bursts; shape (seconds, …)."""
+    """Return the events per second including the bursts, in shape (seconds, …)."""
     for fault in read_faults(faults, BURST):
         counts = counts.copy()
         counts[fault.begin_s : fault.end_s] = (counts[fault.begin_s : fault.end_s] * fault.amount).astype(counts.dtype)

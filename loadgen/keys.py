@@ -28,7 +28,7 @@ class Keys:
     skew: float = 0.0
     """Exponent of Zipf's law; 0: uniform."""
     partitioner: Partitioner = Partitioner.EXPLICIT
-    """Partitioner of the events; `explicit`: the partitions of the schedule stay."""
+    """Partitioner of the events. `explicit`: the partitions of the schedule stay."""
     partitions: int = 1
     hot: tuple[Fault, ...] = ()
     """Periods in which one customer has a fixed share of the events."""
@@ -46,7 +46,7 @@ class Keys:
     def assign_keys(self, chunks: Iterator[Schedule]) -> Iterator[Schedule]:
         """Yield the parts of a schedule with a key for each event, and its partition.
 
-        Events without a key get a customer. One source chooses all partitions and gets no waiting times.
+        Events without a key get a customer. A single source chooses all partitions, without reported waiting times.
         """
         random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(4,)))
         weights = 1 / np.arange(1, CUSTOMERS + 1) ** self.skew

@@ -52,7 +52,7 @@ class Flaw(StrEnum):
 
 
 class Orders:
-    """The orders of one run, by number; about 10 µs each."""
+    """Creates the orders of one run by their numbers, in about 10 µs each."""
 
     def __init__(self, run: str, seed: int, invalid_share: float = 0.0) -> None:
         """`run` is part of every order id, so that runs on one broker never share an id."""
@@ -67,9 +67,9 @@ class Orders:
         return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
     def order(self, number: int, key: int | None = None) -> OrderPlaced:
-        """Return order `number`, with the flaw of `flaw(number)`.
+        """Return order `number`, with the flaw that `flaw(number)` returns.
 
-        key: number of the customer; if None, a customer is chosen pseudo-randomly from the seed.
+        key: number of the customer. If None, a customer is chosen pseudo-randomly from the seed.
         """
         chance = self._random_bytes(number)
         customer = int.from_bytes(chance[0:4], "big") % CUSTOMERS if key is None else key

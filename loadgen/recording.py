@@ -67,7 +67,7 @@ class Recording:
             self._consumer = Consumer(CLIENT | connection.librdkafka() | own)
             self._all = Consumer(CLIENT | connection.librdkafka() | own | {"isolation.level": "read_uncommitted"})
         except KafkaException as error:
-            raise RecordingError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
+            raise RecordingError(f"cannot create a Kafka client for {self._address}: {error.args[0].str()}") from error
         self._unstable: Mapping[int, int] = {}
         """Partition → number of offsets from the start of its first open transaction."""
         self._removed, self._untimed = Counter[int](), Counter[int]()
@@ -192,7 +192,7 @@ class Recording:
         return len(metadata.partitions)
 
     def _ranges(self) -> dict[int, tuple[int, int]]:
-        """Return partition → the first retained offset and the last stable offset; note what follows the latter."""
+        """Return partition → the first retained offset and the last stable offset. Note what follows the latter."""
         numbers = range(self.partitions)
         self._query(self._all.list_topics, self._topic, REQUEST_TIMEOUT_S)  # it knows new partitions then
         ends = {number: self._query(self._retained_range, self._all, number)[1] for number in numbers}

@@ -47,7 +47,7 @@ class Bursts(Settings):
     burst_period_s: float = setting(1.0, "s", least=0.1, most=600)
     """Time from one burst to the next. A burst has all events of its period."""
     burst_phase_s: float | Literal["random"] = setting(0.0, "s", least=0)
-    """Offset of the first burst in its period; `random`: drawn with the seed."""
+    """Offset of the first burst in its period. `random`: drawn with the seed."""
     burst_jitter_s: float = setting(0.0, "s", least=0)
     """Longest random delay of a burst, at most the period."""
     burst_drift_s: float = setting(0.0, "s", least=0, most=600)
@@ -59,7 +59,7 @@ class Bursts(Settings):
         return (*super().rules(), *BURST_RULES)
 
     def phase_s(self, seed: int) -> float:
-        """Return the phase; a random phase is chosen by the seed."""
+        """Return the phase. A random phase is chosen by the seed."""
         phase = self.burst_phase_s
         return _random_streams(seed)[2].uniform(0, self.burst_period_s) if isinstance(phase, str) else phase
 
@@ -92,7 +92,7 @@ class Schedule:
     """Event number k is row k of each array."""
 
     offset_us: IntArray
-    """Intended time, µs after the start of the run; ascending."""
+    """Intended times, µs after the start of the run, ascending."""
     partition: npt.NDArray[np.int32]
     key: IntArray | None = None
     """Keys of the events; NO_KEY: an event without one. None: no keys are known."""
@@ -209,7 +209,7 @@ def _offsets_in_second_us(per_second: IntArray, spacing: Spacing, random: np.ran
 def _interleaved(counts: IntArray) -> IntArray:
     """Return the partition of each event, such that the events of every partition are evenly spaced in a second.
 
-    Event i of c events of a partition is sorted at (i + ½)/c; ties by partition.
+    Event i of c events of a partition is sorted at (i + ½)/c. Ties go by partition.
     Example: counts (1, 2) → partitions 1 0 1.
     """
     flat = counts.ravel()

@@ -12,7 +12,7 @@ import msgspec
 
 from contracts.settings import Rule, Settings, Values, contradictions, setting, shared_fields
 from contracts.topics import PIPELINE_PARTITIONS
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.faults import BURST, HOT_KEY, apply_bursts, fault_after_end, faults_problem, read_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
@@ -99,9 +99,9 @@ class DriverSettings(Settings):
     load_file: str = setting("")
     """The load, a LoadSpec as JSON."""
     out_dir: str = setting("")
-    """Folder for `generator.ready` and `generator.json`; with several parts `generator-1.json`, …"""
+    """Folder for `generator.ready` and `generator.json`. With several parts `generator-1.json`, …"""
     start_file: str = setting("")
-    """File with the start of the run, epoch µs; awaited when the generator is ready. Empty: start with the next whole
+    """File with the start of the run, epoch µs. The ready generator awaits it. Empty: start with the next whole
     second but one."""
     parts: int = setting(1, least=1, most=1_000)
     """Number of processes that share the schedule, with the same load file and start."""
@@ -131,26 +131,13 @@ class DriverSettings(Settings):
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
         """Return the base's rules and those for required settings, the part and the address of Order."""
-        required = tuple((name, partial(_required, name)) for name in ("load_file", "out_dir"))
         return (
             *super().rules(),
-            *required,
-            ("part", _part_exists),
-            ("start_file", _common_start),
+            *((name, lambda of, key=name: None if of[key] else "missing") for name in ("load_file", "out_dir")),
+            ("part", lambda of: None if of["part"] <= of["parts"] else f"must be at most parts, {of['parts']}"),
+            ("start_file", lambda of: "missing: parts share it" if of["parts"] > 1 and not of["start_file"] else None),
             ("order_url", _web_address),
         )
-
-
-def _required(name: str, values: Values) -> str | None:
-    return None if values[name] else "missing"
-
-
-def _part_exists(values: Values) -> str | None:
-    return None if values["part"] <= values["parts"] else f"must be at most parts, {values['parts']}"
-
-
-def _common_start(values: Values) -> str | None:
-    return "must be set, so that all parts start together" if values["parts"] > 1 and not values["start_file"] else None
 
 
 def _web_address(values: Values) -> str | None:
@@ -195,7 +182,7 @@ def read_load(settings: DriverSettings) -> LoadSpec:
         return msgspec.json.decode(path.read_bytes(), type=LoadSpec)
     except OSError as error:
         raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
-    except msgspec.DecodeError as error:
+    except DECODE_ERRORS as error:
         raise InvalidSettingsError([f"{path}: {error}"]) from error
 
 

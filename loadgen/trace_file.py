@@ -55,7 +55,8 @@ class TraceFile:
         except OSError as error:
             raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
         except UnicodeDecodeError as error:
-            raise InvalidSettingsError([f"{path}: {_not_text(begin)}"]) from error
+            kind = "UTF-16" if begin[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
+            raise InvalidSettingsError([f"{path}: is {kind} text; save it as UTF-8, or as Parquet"]) from error
         return cls(path, False, tuple(name.strip(' "\r\n').lower() for name in header.split(",")), {})
 
     def parts(self, column_names: Sequence[str]) -> Iterator[Part]:
@@ -64,8 +65,12 @@ class TraceFile:
 
         try:
             yield from (self._parquet_parts if self.parquet else self._csv_parts)(column_names)
-        except (ArrowException, OSError) as error:
-            message = re.sub(r".*?Row #(\d+): ", r"line \1: ", _first_line(error))
+        except InvalidSettingsError:
+            raise
+        except (ArrowException, OSError, ValueError) as error:
+            message = re.sub(
+                r".*?Row #(\d+): ", lambda row: f"line {self._line(int(row[1]))}: ", str(error).splitlines()[0]
+            )
             self._fail(message.replace("CSV conversion error to string: ", ""))
 
     def _parquet_parts(self, column_names: Sequence[str]) -> Iterator[Part]:
@@ -75,7 +80,8 @@ class TraceFile:
         for group in range(file.num_row_groups):  # one iter_batches for all groups would keep earlier ones in memory
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns, use_threads=False):
                 if batch.num_rows:
-                    yield first, {name: batch.column(own) for name, own in zip(column_names, columns, strict=True)}
+                    found = zip(column_names, columns, strict=True)
+                    yield first, {name: _plain(batch.column(own)) for name, own in found}
                 first += batch.num_rows
 
     def _csv_parts(self, column_names: Sequence[str]) -> Iterator[Part]:
@@ -92,7 +98,7 @@ class TraceFile:
                 include_columns=list(column_names),
             ),
         )
-        line, blank = 2, 0
+        row, blank = 2, 0
         for part in parts:
             filled = len(part)  # empty lines are allowed at the end of a file
             while filled and not any(part.column(name)[filled - 1].as_py() for name in column_names):
@@ -100,9 +106,9 @@ class TraceFile:
             if blank and filled:
                 self.refuse(blank, "is empty")
             if filled:
-                yield line, {name: part.column(name)[:filled] for name in column_names}
-            blank = blank or (line + filled if filled < len(part) else 0)
-            line += len(part)
+                yield row, {name: part.column(name)[:filled] for name in column_names}
+            blank = blank or (row + filled if filled < len(part) else 0)
+            row += len(part)
 
     def numbers(self, first: int, name: str, column: Any) -> npt.NDArray[np.float64]:
         """Return a column as finite numbers. first: number of its first row. Raises InvalidSettingsError."""
@@ -129,8 +135,19 @@ class TraceFile:
                 self.refuse(first + at, f"{name} = {values[at]:.12g}: {why}")
 
     def refuse(self, row: int, why: str) -> NoReturn:
-        """Raise InvalidSettingsError. row: row number, in CSV the line number (the header is line 1)."""
-        self._fail(f"{'row' if self.parquet else 'line'} {row}: {why}")
+        """Raise InvalidSettingsError. row: in CSV the header is 1."""
+        self._fail(f"row {row}: {why}" if self.parquet else f"line {self._line(row)}: {why}")
+
+    def _line(self, row: int) -> int:
+        """Return the line at which a row of a CSV file begins: quoted keys may have line breaks."""
+        line = quotes = 0
+        with self.path.open("rb") as file:
+            for text in file:
+                line, row = line + 1, row - (quotes % 2 == 0)
+                if not row:
+                    break
+                quotes += text.count(b'"')
+        return line
 
     def refuse_header(self, why: str) -> NoReturn:
         """Raise InvalidSettingsError about the column names."""
@@ -148,12 +165,19 @@ def _parquet(path: Path) -> Any:
     try:
         return parquet.ParquetFile(path, buffer_size=BLOCK_BYTES, pre_buffer=False)
     except (OSError, ArrowException) as error:
-        raise InvalidSettingsError([f"{path.name}: cannot be read as Parquet ({_first_line(error)})"]) from error
+        why = f"cannot be read as Parquet ({str(error).splitlines()[0]})"
+        raise InvalidSettingsError([f"{path.name}: {why}"]) from error
 
 
-def _not_text(begin: bytes) -> str:
-    what = "UTF-16" if begin[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
-    return f"is {what} text; save it as UTF-8, or as Parquet"
+def _plain(column: Any) -> Any:
+    """Return times, structs and lists as text: Python has no nanoseconds. Raises for text that is not UTF-8."""
+    from pyarrow import array, string, types  # noqa: PLC0415
+
+    column.validate(full=True)
+    column = column.dictionary_decode() if types.is_dictionary(column.type) else column
+    if types.is_nested(column.type):  # Arrow cannot encode them
+        return array([None if key is None else repr(key) for key in column.to_pylist()], string())
+    return column.cast(string()) if types.is_temporal(column.type) else column
 
 
 def _number(cell: Any) -> float:
@@ -161,7 +185,3 @@ def _number(cell: Any) -> float:
         return float(cell)
     except (TypeError, ValueError):
         return math.nan
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

@@ -1,6 +1,6 @@
 """Partitioners: rules that choose an event's partition from its key and the source's own counts.
 
-Definitions: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Clusters", 2017; `sticky_split` is ours.
+Definitions: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Clusters", 2017. `sticky_split` is ours.
 """
 
 from enum import StrEnum
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Partitioner(StrEnum):
-    """The rule that chooses the payment partition of an event; see docs/explanation/partitioners-and-order.md."""
+    """The rule that chooses the payment partition of an event. See docs/explanation/partitioners-and-order.md."""
 
     EXPLICIT = "explicit"
     KG = "kg"

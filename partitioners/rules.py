@@ -1,8 +1,8 @@
-"""The rules as loops over plain integers. The interpreter runs them on lists; a compiler runs them on arrays.
+"""The rules as loops over plain integers. The interpreter runs them on lists. A compiler runs them on arrays.
 
-A key is a number of 32 bits and should be a hash; its home is the remainder modulo the number of workers. Arithmetic
+A key is a number of 32 bits and should be a hash. Its home is the remainder modulo the number of workers. Arithmetic
 stays within 63 bits, so the interpreter and the compiler make the same choices. As in the paper, a *worker* is the
-target of an event, here a partition. A *virtual worker* is a share of the source's events; one worker owns it.
+target of an event, here a partition. A *virtual worker* is a share of the source's events. One worker owns it.
 """
 
 from collections.abc import Sequence

@@ -47,7 +47,7 @@ SENTENCES: Final[dict[str, str]] = {
     IN_ORDER: "Order accepted the worst event {sending} after it was placed",
     Cause.UPSTREAM: "{owner} was idle but received the worst event {transit} after {handed_on}",
     OWN_SERVICE: "the service of the worst event took {service} at {owner}; the median is {median}",
-    Cause.DOWNSTREAM: "slow services at {owner} delayed the worst event by {slowed}; the median service takes {median}",
+    Cause.DOWNSTREAM: "slowly served events at {owner} delayed the worst event by {slowed}; the median is {median}",
     Cause.REPLICA_DEAD: "{old} was gone and {owner} took over partition {partition}: {unserved}",
     Cause.GROUP_STOPPED: "no partition completed an event for {stop} before {start}, in epoch {epoch}",
     Cause.HANDOVER: "partition {partition} moved from {old} to {owner}: {unserved}",
@@ -90,7 +90,7 @@ def explain_episode(cause: Cause, worst: Mapping[str, Any], terms: Terms, starts
     load = "" if worst["load"] is None else f"{worst['load'] / LOAD_WINDOW_S:.0f} events/s over {LOAD_WINDOW_S} s at "
     since = "" if worst["since_us"] is None else f", never idle since {at(worst['since_us'])}"
     over = "" if worst["over_from"] is None else f", above its capacity since {moment(float(worst['over_from']))}"
-    sent = "it was sent; payment-only runs do not separate the time in the broker from the wait for the poll"
+    sent = "it was sent (in payment-only runs, this includes the wait for the next poll)"
     pending = [span for span in starts if span.from_us < worst["start_us"] and span.until_us > worst["handed_us"]]
     took = [(span.replica, at(span.from_us), _length(span.until_us - span.from_us)) for span in pending[:2]]
     facts = {

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference
 from report.result import RESULT_FILE, Result
 from report.run_info import RUN_FILE, RunInfo, flat
@@ -69,10 +69,10 @@ def read_run(folder: Path) -> ComparedRun:
     """Return the run in `folder`. Raises InvalidSettingsError if it cannot be compared."""
     try:
         info, result = RunInfo.load(folder), Result.load(folder)
-    except (OSError, msgspec.DecodeError) as broken:
+    except (OSError, *DECODE_ERRORS) as broken:
         raise InvalidSettingsError([f"{folder}: {RUN_FILE} or {RESULT_FILE} cannot be read ({broken})"]) from broken
     if result.replica_minutes is None:
-        raise InvalidSettingsError([f"{folder}: no journal, so there is no cost to compare"])
+        raise InvalidSettingsError([f"{folder}: it has no journal, so there is no cost to compare"])
     used = {key: value for key, value in info.scenario.items() if info.world != "live" or key != "simulation"}
     return ComparedRun(folder, info, result, dict(flat(used)))
 
@@ -87,7 +87,7 @@ def compare(folders: Sequence[Path]) -> Comparison:
             raise InvalidSettingsError([f"{run.folder}: its load differs from the first run ({', '.join(other)})"])
     sides = group_by_label(runs)
     if len(sides) == 1:
-        raise InvalidSettingsError(["all runs have the same policy and settings; add a run with others"])
+        raise InvalidSettingsError(["all runs have the same policy and settings; add a run that differs"])
     reference = next(iter(sides))
     pairs_of = {label: [] if label == reference else _pairs(side, sides[reference]) for label, side in sides.items()}
     invalid = [(run.result.run, " and ".join(run.result.problems)) for run in runs if not run.result.valid]

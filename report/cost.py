@@ -74,7 +74,7 @@ def rebalance_score(
 ) -> float | None:
     """Return the mean load that a plan moves, in units of one replica's capacity; None: no plan has an assignment.
 
-    plans: pairs of a plan and its predecessor. The load of a partition is its arrival rate divided by the service
+    plans: pairs (previous plan, plan). The load of a partition is its arrival rate divided by the service
     rate (μ), both from the newest tick before the plan.
     """
     seen = [tick for tick in ticks if tick.partitions and tick.service_rate > 0]

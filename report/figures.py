@@ -113,7 +113,7 @@ def validity_problems(run: RunInfo, events: int, refused: int, lateness: Latenes
         found.append(f"all {refused:,} events were refused")
     allowed_s = MAX_GENERATOR_DELAY_SHARE * run.latency_target_s
     if lateness.p99_s is not None and lateness.p99_s > allowed_s:
-        late = f"the p99 of its delay is {duration(lateness.p99_s)}, the maximum is {duration(allowed_s)}"
+        late = f"the p99 of its delay is {duration(lateness.p99_s)}, but may be at most {duration(allowed_s)}"
         found.append(f"the generator was late: {late} (5 % of the target)")
     if run.interrupted:
         found.append("the run was interrupted")

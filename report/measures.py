@@ -27,7 +27,7 @@ def nearest_rank(total: int, percentile: float) -> int:
     Raises ValueError without values, or unless 0 < percentile ≤ 1.
     """
     if total < 1 or not 0 < percentile <= 1:
-        raise ValueError(f"percentile {percentile} of {total} values is undefined; it must be in (0, 1]")
+        raise ValueError(f"percentile {percentile} of {total} values is undefined: use 0 < percentile ≤ 1")
     return ceil(Fraction(str(percentile)) * total)
 
 
@@ -87,7 +87,7 @@ def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) 
     """Return the capacity c of `per_second_packing`, in events. Raises ValueError if it is below 1."""
     capacity = floor(service_rate * (latency_target_s if bursts and latency_target_s <= 1 else 1.0) + 1e-9)
     if capacity < 1:
-        raise ValueError(f"a replica with μ = {service_rate} events/s serves no event within W = {latency_target_s} s")
+        raise ValueError(f"a replica with μ = {service_rate} events/s serves no event within {latency_target_s} s")
     return capacity
 
 
@@ -130,7 +130,7 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
     """Return the indices of the points (benefit, cost) on the Pareto front, by increasing cost.
 
     A point is not on the front if another point is at least as good in benefit and cost, and better in one of them.
-    Equal points are all on the front, or none is. Raises ValueError for NaN.
+    Of equal points, either all are on the front or none. Raises ValueError for NaN.
     """
     if any(value != value for point in points for value in point):  # noqa: PLR0124  NaN differs from itself
         raise ValueError("a point is not a number")

@@ -32,17 +32,17 @@ LATE_COLUMNS: Final = (
 MIN_SLOT_US: Final = 20_000
 """Minimum length of the time slots in which standstills are found."""
 MAX_SPAN_US: Final = 600_000_000
-"""If a wait or a service is longer, only its last part of this length counts, because its begin may be wrong."""
+"""A wait or a service counts for at most this long before its end, because its begin may be a wrong timestamp."""
 MAX_DELAY_AFTER_CHANGE_US: Final = 5_000_000
-"""A standstill counts only if a plan or a change of a replica falls into it, or into this time before it."""
+"""A standstill counts only if a plan or a change of a replica is in it, or at most this long before it."""
 
 
 def late_events(rows: Rows, stays: Table, terms: Terms) -> Table:
     """Return the completed late events, with completion times under other conditions. stays: from `rebalances.stays`.
 
-    Added columns, µs: `start_us` and `service_us` are start and length of the event's service. From `since_us` until
-    then its replica was never idle. Three columns are completion times under other conditions: `unstalled_us` if the
-    replica had never been idle while the event waited, `unslowed_us` if no service had been slow, and `unpaused_us`
+    Added columns, µs: `start_us` and `service_us` are start and length of the event's service. Its replica was never
+    idle from `since_us` until `start_us`. Three columns are completion times under other conditions: `unstalled_us` if
+    the replica had never been idle while the event waited, `unslowed_us` if no service had been slow, and `unpaused_us`
     if the change of owner of its partition had taken no time.
     """
     changed = stays.where(stays["left_us"] != NONE).only(*SERVICE_KEY, *HANDOVER_COLUMNS)
@@ -135,7 +135,7 @@ def group_stops(rows: Rows, terms: Terms, moments: Sequence[int]) -> list[tuple[
 
 
 def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
-    """Return rows of partition, first slot and last slot. In these slots the partition waited; NONE: a replica served.
+    """Return rows (partition, first slot, last slot). The partition waited in these slots; NONE: a replica served.
 
     A partition waits while one of its events is in the topic and not received, if that takes at least a tenth of the
     target. A replica serves from the receipt of an event until its completion.
@@ -155,7 +155,7 @@ def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
 
 
 def _still_slots(spans: Ints) -> Ints:
-    """Return the slots (numbers since the epoch) in which at least two partitions waited and no replica served."""
+    """Return the slots (numbered from 1970) in which at least two partitions waited and no replica served."""
     line, first, last = spans[np.lexsort(spans.T[::-1])].T
     new = cols.group_begins(line)
     first = np.maximum(first, cols.previous(cols.running_max(last, new), new) + 1)  # count each slot once per line

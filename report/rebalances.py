@@ -21,13 +21,13 @@ from report.table import NONE, Groups, Ints, Rows, Table, coalesce, find_rows, g
 from report.terms import UNKNOWN_PARTITION, Terms
 
 MAX_REBALANCES: Final = 5_000
-"""Maximum number of rebalances in a result, which contains the newest."""
+"""Maximum number of rebalances in a result. If there are more, it contains the newest."""
 MAX_TAKEOVERS: Final = 100_000
 """Maximum number of takeovers that are grouped into rebalances. Older ones are ignored."""
 MAX_REBALANCE_GAP_US: Final = 5_000_000
 """Two takeovers without a plan belong to different rebalances if the time between them is longer."""
 MIN_TRANSITS_OF_WAIT: Final = 3
-"""An event waited for its partition's owner if it was received later than this multiple of the median transit."""
+"""An event waited for its partition's owner if its transit took longer than this multiple of the median."""
 MAX_DEATH_RECORD_DELAY_US: Final = 15_000_000
 """Longest time from a takeover until the journal records the death that caused it."""
 CLEAN_EXITS: Final = frozenset({ReplicaChange.DRAINED, ReplicaChange.LEFT})

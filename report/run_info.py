@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from contracts.validation import DECODE_ERRORS
 from partitioners import Partitioner
 from report import ReportError, replace_file
 
@@ -87,7 +88,7 @@ def load_run(folder: Path) -> RunInfo:
         run = RunInfo.load(folder)
     except OSError as missing:
         raise ReportError(f"{folder / RUN_FILE}: {missing.strerror}; pass a run folder, such as out/NAME") from missing
-    except msgspec.DecodeError as broken:
+    except DECODE_ERRORS as broken:
         raise ReportError(f"{folder / RUN_FILE}: not a valid run description ({broken}); repeat the run") from broken
     if run.started_us is None:
         raise ReportError(f"{folder / RUN_FILE}: started_us is missing: the load never started; repeat the run")

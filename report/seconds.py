@@ -17,7 +17,7 @@ from report.terms import SECOND_US, UNKNOWN_PARTITION, Terms, is_counted, latenc
 PARTS_PER_MILLION: Final = {
     "p50": 500_000, "p90": 900_000, "p95": 950_000, "p99": 990_000, "p999": 999_000, "p9999": 999_900, "max": 1_000_000,
 }  # fmt: skip
-"""Percentile → millionths. Integers, because ⌈q·n⌉ of a binary fraction q may be one too high."""
+"""Percentile → parts per million. These are integers, because ⌈q·n⌉ of a float q may be one too high."""
 SERIES_RANKS: Final = ("p50", "p99", "max")
 MAX_DRAIN_S: Final = 600
 """Longest time after the load that series cover. Without a limit, one wrong time could add a million seconds."""

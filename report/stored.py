@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import numpy as np
 
 from contracts.events import SCHEMA_VERSION
 from contracts.journal import JournalDecoder, JournalEntry
 from contracts.topics import Topic
+from contracts.validation import DECODE_ERRORS
 from report import ReportError
 from report.run_info import JOURNAL
 from report.table import NONE, Ints, T, Table
@@ -67,7 +67,7 @@ class StoredRows:
         self._rows = table_of(rows.column_names, rows.column)
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
-        """Return `[make(rows)]`: all rows are one piece, for any `by`."""
+        """Return `[make(rows)]`, because all rows are in one piece for any `by`."""
         return [make(self._rows)]
 
 
@@ -126,7 +126,7 @@ def _named(source: str | Path) -> Iterator[None]:
         raise ReportError(f"{name}: {wrong}") from wrong
     except FileNotFoundError as missing:
         raise ReportError(f"{name}: no such file or folder") from missing
-    except (OSError, ArrowException) as wrong:
+    except (OSError, ArrowException, ValueError) as wrong:  # text that is no UTF-8 is found late
         raise ReportError(f"{name}: cannot be read ({str(wrong).splitlines()[0]})") from wrong
 
 
@@ -208,9 +208,7 @@ def missing_columns_error(missing: Sequence[str]) -> str:
 def version_error(versions: Iterable[int]) -> str:
     """Return the message for records of unsupported schema `versions`."""
     others = ", ".join(map(str, sorted(versions)))
-    return (
-        f"records of schema version {others}, but only {SCHEMA_VERSION} is supported; use the release that wrote them"
-    )
+    return f"schema version {others}, but only {SCHEMA_VERSION} is supported; use the release that wrote the records"
 
 
 def load_journal(folder: Path) -> list[JournalEntry]:
@@ -236,7 +234,10 @@ def read_journal(source: str | Path) -> list[JournalEntry]:
         if missing := sorted({"position", "entry"} - set(found.schema.names)):
             raise ReportError(missing_columns_error(missing))
         rows = found.to_table(["position", "entry"])
-        return decode_entries(sorted(zip(*(rows[name].to_pylist() for name in ("position", "entry")), strict=True)))
+        columns = rows["position"].cast("int64"), rows["entry"].cast("string")
+        if any(column.null_count for column in columns):
+            raise ReportError("a row has no position or no entry")
+        return decode_entries(sorted(zip(*(column.to_pylist() for column in columns), strict=True)))
 
 
 def decode_entries(rows: Sequence[tuple[int, str]]) -> list[JournalEntry]:
@@ -246,6 +247,6 @@ def decode_entries(rows: Sequence[tuple[int, str]]) -> list[JournalEntry]:
     for position, text in rows:
         try:
             found.append(decoder.decode(text))
-        except msgspec.DecodeError as broken:
+        except DECODE_ERRORS as broken:
             raise ReportError(f"entry {position} is not a journal entry ({broken})") from broken
     return [entry for entry in found if entry is not None]

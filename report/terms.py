@@ -89,7 +89,7 @@ def service_order(events: Table, *lines: Ints) -> Ints:
 
 
 def typical(rows: Rows, terms: Terms) -> TypicalTimes:
-    """Return the medians over about sixty seconds that are spread evenly over the run.
+    """Return the median durations in about sixty seconds that are spread evenly over the run.
 
     The transit is limited to a twentieth of the target, because a busy replica receives events late. A simulated
     replica receives an event when it starts to serve it.

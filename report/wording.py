@@ -7,8 +7,7 @@ def share(value: float | None) -> str:
     """Return 0.99948 as "99.948 %". It is truncated, not rounded, so that "100 %" means all."""
     if value is None:
         return UNKNOWN
-    text = f"{int(value * 100_000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".")
-    return f"{text} %"
+    return f"{int(value * 100_000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".") + " %"
 
 
 def share_difference(value: float) -> str:

@@ -31,7 +31,7 @@ BOUNDED: Final = (PORC, CH, CG)
 VIRTUALS: Final = (1, 10, 100)
 """Numbers of virtual workers per worker."""
 SETUPS: Final = ((3.0, 5.0), (5.0, 4.0), (2.0, 10.0))
-"""Capacities of the last two of ten workers; the others have 1. CHANGE uses one after the other, each for a third."""
+"""Capacities of the last two of ten workers; the others have 1. CHANGE uses each for a third of its events."""
 SKEW, SOURCE, CAPACITY, CHANGE, LIMIT, VIRTUAL_WORKERS = (
     "skew and workers", "sources", "capacities {3, 5}", "capacities that change", "epsilon", "virtual workers",
 )  # fmt: skip
@@ -63,7 +63,7 @@ Observation = tuple[str, bool]
 
 
 def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], list[tuple[Partitioner, float, int]]]]:
-    """Yield study, stream, and ways to play it, for one seed. first: whether it is the first seed, with full length."""
+    """Yield study, stream, and ways to play it, for one seed. first: whether its streams have full length."""
     every = [(partitioner, EPSILON, VIRTUAL_PER_WORKER) for partitioner in PARTITIONERS]
     plain: dict[str, Any] = {"events": events, "skew": 1.0, "capacities": ((1.0,) * 10,)}
     unequal = {**plain, "capacities": (_ten_with(*SETUPS[0]),)}

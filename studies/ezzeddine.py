@@ -66,7 +66,7 @@ UNKNOWN_OVERHEAD: Final[Changes] = {"slow_factor": 1.14, "slow_until_s": 86_400.
 POLLS: Final[Changes] = {"poll_events": 500}
 """The lag includes up to 500 events of a poll until they are committed. 500 is the default of Kafka's consumers."""
 NO_HYSTERESIS: Final[Changes] = {"f_down": 0.9}
-"""The printed cost of `linear` implies 0.9. With 0.4 it would cost 30.6 replica-minutes on W1."""
+"""The printed cost of `linear` implies f_down = 0.9. With 0.4 the cost on W1 would be 30.6 replica-minutes."""
 CLOSER_INTERPRETATIONS: Final[dict[str, Changes]] = {
     "text": {},
     "cool-down": COOL_DOWN,
@@ -88,9 +88,9 @@ NO_COST: Final[Changes] = {"rebalance_protocol": "incremental", "pause_s": 0.0}
 REFERENCES: Final[dict[str, Changes]] = {"paper-optimal": {}, "overprovisioned": {"initial_replicas": 5}}
 """Reference policy → its settings."""
 BIN_EVENTS: Final = 85
-CLOSED_FORM: Final = "our taxi workload is a closed form: the published trace has no licence and more noise"
-ONE_RUN: Final = "the paper has one run on a cluster"
-CONTRADICTS_ITSELF: Final = "the paper's own figure integrates to 21.4 r-m"
+CLOSED_FORM: Final = "our taxi workload is a formula, because the published trace has no licence; it has less noise"
+ONE_RUN: Final = "the paper measured a single run on a cluster"
+CONTRADICTS_ITSELF: Final = "the curve in the paper adds up to 21.4 r-m"
 
 
 def reproduce(folder: Path, *, seeds: int = 5, **how: Any) -> StudyResult:
@@ -144,7 +144,7 @@ def closer() -> Iterator[Printed]:
         ("start-up of a replica", "88 % within 10 to 50 s", "`tailpack compare w1 --axis startup` sweeps it"),
         ("99th percentile of the rebalance time", "50 ms", "ours is measured live (docs/explanation/handover.md)"),
     ):
-        yield Statement(**where("Measured on their cluster", what), published=published, why=f"needs theirs; {why}")
+        yield Statement(**where("Measured on their cluster", what), published=published, why=f"on their cluster; {why}")
 
 
 def _pair(

@@ -19,7 +19,7 @@ UTILISATION: Final = 0.8
 WINDOW_S: Final = 2.0
 """Interval at which a worker signals whether it is busy or idle, in seconds."""
 BUSY_ABOVE, IDLE_BELOW = 0.85, 0.75
-"""A worker is busy above the first, and idle below the second, share of the interval that its events take."""
+"""A worker is busy if its events take more than the first share of the interval, and idle if less than the second."""
 WARM_UP: Final = 0.1
 """If capacities differ, imbalance ignores this share of the events at the start and after each change."""
 

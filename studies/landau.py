@@ -19,7 +19,7 @@ PAPER: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"
 TABLE: Final = "Twelve packing algorithms: Rscore, CBS"
 EXISTING: Final = (*ARRIVAL_ORDER_PACKERS, "nfd", "ffd", "bfd", "wfd")
 THE_TWELVE: Final = (*EXISTING, "mwf", "mbf", "mwfp", "mbfp")
-"""All compared packers. CBS is the number of consumers above the smallest number of all twelve, as a share of it."""
+"""All compared packers. CBS of a packer: its number of consumers, divided by the smallest of all twelve, minus 1."""
 ALWAYS_PARETO_OPTIMAL: Final = ("mbf", "mbfp", "mwf")
 HEADLINES: Final = {5: (-0.55, 0.118), 25: (-0.23, 0.088)}
 """Largest step δ of a load → MWF's Rscore, relative to the smallest of the existing eight, and MWF's CBS."""
@@ -114,9 +114,7 @@ def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATI
 
     def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
         found = {
-            delta: {
-                name: [tuple(rows[job][name]) for (of, _), job in jobs.items() if of == delta] for name in THE_TWELVE
-            }
+            delta: {key: [tuple(rows[job][key]) for (of, _), job in jobs.items() if of == delta] for key in THE_TWELVE}
             for delta in HEADLINES
         }
         return statements(found, f"{streams} streams of {iterations} iterations")

@@ -40,7 +40,7 @@ def points(difference: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """A way to read what a paper leaves open about a run: the policy and its settings."""
+    """Policy and settings of a run. The paper leaves some of them open."""
 
     name: str
     policy: str

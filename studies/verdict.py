@@ -67,8 +67,7 @@ def verdict(holds: bool) -> str:
 def summary(rows: Sequence[Statement]) -> str:
     """Return the number of rows by verdict, as text."""
     count = Counter(row.verdict for row in rows)
-    verdicts = ", ".join(f"{count[verdict]} {verdict}" for verdict in (REPRODUCED, DIFFERS, UNKNOWN))
-    return f"{len(rows)} statements: {verdicts}"
+    return f"{len(rows)} statements: " + ", ".join(f"{count[name]} {name}" for name in (REPRODUCED, DIFFERS, UNKNOWN))
 
 
 def page(rows: Sequence[Statement]) -> str:

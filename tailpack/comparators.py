@@ -107,7 +107,7 @@ class Client:
         """Process acknowledgements, commit and report. Raises ServiceError if an output failed permanently."""
         self._producer.poll(0)
         if self._failed is not None:
-            raise ServiceError(f"an output was not written ({self._failed.str()}); restart it when Kafka is healthy")
+            raise ServiceError(f"an output was not written ({self._failed.str()}); the replica must restart")
         now_s = time.monotonic()
         if now_s >= self._report_s:
             self._report_s = now_s + PROGRESS_INTERVAL_S
@@ -183,7 +183,7 @@ class Client:
 def _raise_if_final(error: KafkaError) -> None:
     """Raise ServiceError for a permanent error. librdkafka retries after other errors."""
     if error.fatal() or error.code() in {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}:
-        raise ServiceError(f"the consumer cannot go on ({error.str()}); correct the group's rights or settings")
+        raise ServiceError(f"the consumer cannot continue ({error.str()}); correct the group's rights or settings")
     log.warning("The consumer cannot read for now: %s; it retries", error.str())
 
 

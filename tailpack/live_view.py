@@ -25,7 +25,7 @@ ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bo
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """Progress of the run. elapsed_s: seconds since second 0; during start-up minus its seconds so far."""
+    """Progress of the run. elapsed_s: seconds since second 0. During start-up it is minus the seconds so far."""
 
     title: str
     phase: str
@@ -172,7 +172,8 @@ def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
     for replica in sorted({*(partition.owner or "none" for partition in partitions), *state.replicas}):
         owned = [partition for partition in partitions if (partition.owner or "none") == replica]
         rate = sum(load.arrival_rate for load in owned)
-        used = f"{rate:4.0f} ev/s = {100 * rate / tick.service_rate:3.0f} % of μ" if tick and owned else ""
+        mu = tick.service_rate if tick else 0.0
+        used = f"{rate:4.0f} ev/s" + (f" = {100 * rate / mu:3.0f} % of μ" if mu else "") if owned else ""
         cells = Text()
         for load in owned:
             colour = PALETTE[load.partition % len(PALETTE)]

@@ -147,7 +147,7 @@ def load_result(folder: Path) -> "Result":
         return Result.load(folder)
     except FileNotFoundError as missing:
         raise TailpackError(f"{folder} has no {RESULT_FILE}; leave out --kept to compute it") from missing
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, ValueError, RecursionError, msgspec.DecodeError) as error:
         raise TailpackError(f"{folder / RESULT_FILE}: not a valid result ({error})") from error
 
 

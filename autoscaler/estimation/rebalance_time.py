@@ -15,7 +15,7 @@ MAX_PAUSE_S: Final = 60.0  # a longer pause is an error of a clock: each rebalan
 
 
 class RebalanceTime:
-    """Estimates t_r as the p99 of the newest planned pauses; uses the setting until `MIN_PAUSES` were observed.
+    """Estimates t_r as the p99 of the newest planned pauses. Uses the setting until `MIN_PAUSES` were observed.
 
     fixed_s: the setting, which is always used if `learn` is False. warn: called with one sentence when the learned
     time reaches the latency target, and not again until it has fallen below the target.

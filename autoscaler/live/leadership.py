@@ -1,7 +1,7 @@
 """Leader election by a Kubernetes Lease: one autoscaler leads, the others stand by. The plan log fences writes anyway.
 
-No two clocks are compared: the leader counts from when it sent its last successful renewal, a standby from the answer
-that first showed that renewal. The standby takes over once it has seen the Lease unchanged for longer than its
+No two clocks are compared. The leader counts from when it sent its last successful renewal. A standby counts from the
+answer that first showed that renewal. The standby takes over once it has seen the Lease unchanged for longer than its
 duration. A leader that cannot reach the API server keeps running, because no standby can take over without it either.
 """
 
@@ -61,7 +61,7 @@ class Leadership:
 
     @property
     def is_leader(self) -> bool:
-        """Whether no other autoscaler can have taken over: the Lease was renewed within its duration."""
+        """Whether the Lease was renewed within its duration, so that no other autoscaler can have taken over."""
         return self._clock() - self._renewed_s < self._duration_s
 
     @property

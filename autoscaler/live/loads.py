@@ -70,7 +70,7 @@ class ArrivalSamples:
 
         Arrivals between two readings count for the slot of the later one, so a burst is never split. Arrivals after the
         end of the last slot count for it too, and not again in the next interval. None: there are too few readings.
-        rates: partition → arrival rate (λ), events/s; if an end offset was unknown, the last slot gets λ × interval.
+        rates: partition → arrival rate (λ), events/s. If an end offset was unknown, the last slot gets λ × interval.
         """
         slots = max(1, round(interval_s / SLOT_S))
         first = self._slot(until_s) - slots + 1
@@ -149,6 +149,10 @@ class LoadReader:
         """Newest known number of partitions, including those without offsets yet."""
         return self._offsets.partitions
 
+    def rates(self) -> dict[int, float]:
+        """Return partition → arrival rate (λ), events/s, if known."""
+        return {number: state.rate for number, state in enumerate(self._known) if state.rate is not None}
+
     def has_advanced(self, partition: int, within_s: float) -> bool:
         """Return whether the committed offset of the partition advanced in the last `within_s` seconds."""
         return partition < len(self._known) and self._last_s - self._known[partition].advanced_s <= within_s
@@ -194,7 +198,7 @@ class LoadReader:
         if single:
             listed = ", ".join(map(str, single[:5])) + (", …" if len(single) > 5 else "")
             raise NotReadyError(f"arrival rate of partition {listed}: needs two readings of the end offset")
-        rates = {number: state.rate for number, state in enumerate(self._known) if state.rate is not None}
+        rates = self.rates()
         typical = sum(rates.values()) / len(rates)
         if at_s > last_s > -inf:
             never_read = {n: typical for n, known in enumerate(self._known) if known.rate is None}

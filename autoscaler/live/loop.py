@@ -36,7 +36,7 @@ def next_tick_s(now_s: float, interval_s: float, offset_s: float) -> float:
 class Loop:
     """Runs until `stop` is set.
 
-    Durations use the monotonic clock; the wall clock only schedules ticks. After a jump of the wall clock the next tick
+    Durations use the monotonic clock. The wall clock only schedules ticks. After a jump of the wall clock the next tick
     follows after 0.5 to 1.5 intervals, on schedule again.
     urgent: returns after each `advance` whether to tick at once. Such a tick does not change the schedule.
     on_clock_jump: called before each tick with the jump of the wall clock since the last tick, seconds; 0: none.
@@ -93,8 +93,8 @@ class Loop:
 def warm_up_policy(policy: Policy, partitions: int, interval_s: float, done: Callable[[], bool] = bool) -> None:
     """Run a throw-away policy through a synthetic surge, so that Numba compiles before the first real decision.
 
-    It ends after a scale-up and a scale-down, after 60 intervals, when `done` returns true, or when the policy fails:
-    the first real tick reports that failure.
+    It ends after a scale-up and a scale-down, after 60 intervals, when `done` returns true, or when the policy fails.
+    The first real tick reports that failure.
     """
     plan, actions = Plan((f"{REPLICA_PREFIX}-0",), None), set[Action]()
     weights = np.arange(1, partitions + 1) / (partitions * (partitions + 1) / 2)  # uneven load

@@ -25,8 +25,8 @@ EARLIEST: Final = -2
 """Timestamp for the first offset in Kafka's protocol. LATEST stands for the end offset."""
 LATEST: Final = -1
 FAILURES_BEFORE_RECONNECT: Final = 3
-"""Consecutive failed readings before the client is re-created; doubled each time, because a login may take longer than
-these readings."""
+"""Consecutive failed readings before the client is re-created. The number doubles each time, because a login may take
+longer than these readings."""
 MAX_FAILURES_BEFORE_RECONNECT: Final = 16 * FAILURES_BEFORE_RECONNECT
 COUNT_EVERY_S: Final = 2.0
 """Interval of reading the number of partitions. Topics grow rarely, and the request takes a millisecond."""
@@ -61,9 +61,9 @@ class PartitionOffsets:
 class OffsetReader:
     """Reads the offsets of one topic and group.
 
-    partitions: minimum number of partitions; the number is read every 2 s, because a topic may grow.
+    partitions: minimum number of partitions. The number is read every 2 s, because a topic may grow.
     connect: creates a consumer with the group's id and an isolation level. It never subscribes, so it is no member. It
-    is re-created after errors: after a restart of the brokers a client may keep outdated leaders and coordinators.
+    is re-created after errors, because after a restart of the brokers a client may keep outdated leaders.
     is_foreign: the group may read uncommitted records, and may begin anywhere where it has no commit.
     """
 

@@ -1,7 +1,7 @@
 """The plan topic, written by one controller at a time.
 
 The producer is transactional and its id names the group, so Kafka rejects writes of a replaced autoscaler. This fences
-writes; it does not elect a leader.
+writes. It does not elect a leader.
 """
 
 import time
@@ -45,7 +45,7 @@ class _Unfinished:
     record: PlanRecord
     stored: bool = False
     committing: bool = False
-    """A commit was requested; only repeating it shows the outcome. False after a failed commit: then an abort was
+    """A commit was requested. Only repeating it shows the outcome. False after a failed commit. Then an abort was
     requested, and only the abort may be repeated."""
 
     def delivered(self, error: KafkaError | None, _message: object) -> None:
@@ -131,8 +131,7 @@ class PlanLog:
         action = f"write plan {record.epoch}"
         self._call(self._producer.begin_transaction, action)
         self._unfinished = transaction = _Unfinished(record)
-        value = msgspec.json.encode(record)
-        key = plan_key(record.group, record.topic)
+        key, value = plan_key(record.group, record.topic), msgspec.json.encode(record)
         produce = partial(self._producer.produce, self._topic, value, key=key, partition=0)
         self._call(lambda: produce(on_delivery=transaction.delivered), action)
         self._commit(transaction, action)

@@ -27,11 +27,11 @@ _TAIL_REPORTS: Final = 2000
 _BATCH_REPORTS: Final = 1000
 _OFFSET_TAIL_BASE: Final = -2000  # of librdkafka: this minus n is the n-th record before the end
 _MAX_POLL_GAP_S: Final = 1.0
-"""A longer pause between polls does not count as silence of the replicas: this process was busy or frozen."""
+"""A longer pause between polls does not count as silence of the replicas, as this process was busy or frozen."""
 
 
 class ProgressReader:
-    """Reads progress reports. Never waits: librdkafka fetches in the background; `poll` takes the arrived ones."""
+    """Reads progress reports. Never waits: librdkafka fetches in the background. `poll` takes the arrived ones."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ProgressReader:
     def age_s(self, replica: str) -> float:
         """Return the age of the newest report of `replica`, seconds; infinite if it never reported.
 
-        Counted from the arrival, while this process polled: time stamps of other machines are not comparable.
+        It counts from the arrival, while this process polled, as time stamps of other machines are not comparable.
         """
         arrived_s = self._arrived_s.get(replica)
         return float("inf") if arrived_s is None else self._listening_time_s() - arrived_s
@@ -164,7 +164,7 @@ class LateEventCounter:
     def take(self) -> dict[str, int]:
         """Return replica → late events since the last call, including replicas that have left.
 
-        The first call returns zeros: these events were late before the first observation.
+        The first call returns zeros, because these events were late before the first observation.
         """
         new, self._new = self._new, {}
         if self._observed_s is None:
@@ -174,7 +174,7 @@ class LateEventCounter:
 
 
 class PlanAdoption:
-    """Observes whether members adopt the newest plan: each report names the plan of the member's assignment.
+    """Observes whether members adopt the newest plan. Each report names the plan of the member's assignment.
 
     within_s: how long a member may serve by an older plan. on_adopted: called with the seconds from the write of a plan
     until every member served by it.
@@ -193,7 +193,7 @@ class PlanAdoption:
         """Members that still serve by an older plan after `within_s`."""
 
     def observe(self, plan: PlanRecord | None, epochs: Mapping[str, int]) -> None:
-        """Compare the reports with the plan. epochs: member → epoch of its assignment; silent members are left out."""
+        """Compare the reports with the plan. epochs: member → epoch of its assignment. Silent members are left out."""
         if plan is None:
             return
         self._epoch, now_s = plan.epoch, self._clock()

@@ -8,7 +8,7 @@ from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import PlanAdoption
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.model import Plan
-from autoscaler.packing.owners import count_moves, spread_by_count
+from autoscaler.packing.owners import count_moves, spread
 from contracts.fields import MAX_EPOCH_LEAD
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
@@ -50,7 +50,7 @@ class Publisher:
     """Holds the intended plan and writes it to the plan log.
 
     grace_s: how long the partitions of a dead replica wait for its restart before they go to other replicas.
-    adoption: observes whether members adopt the plans; a plan that is not adopted is written again.
+    adoption: observes whether members adopt the plans. A plan that is not adopted is written again.
     report_problem: called with the current problem of the plans; empty: none.
     """
 
@@ -69,7 +69,7 @@ class Publisher:
         self._adoption, self._report_problem, self._grace_s = adoption, report_problem, grace_s
         self._write_after_s, self._unwritten = 0.0, ""
         self.intent: Intent | None = None
-        """The intended plan; equal to the plan in force once it was written completely."""
+        """The intended plan. It equals the plan in force once it was written completely."""
 
     @property
     def in_force(self) -> PlanRecord | None:
@@ -180,9 +180,8 @@ def complete_plan(plan: Plan, names: tuple[str, ...], partitions: Collection[int
     """
     if plan.assignment is None:
         return Plan(names, None)
-    kept = {partition: owner for partition, owner in plan.assignment.items() if owner in names}
-    owners = {partition: kept[partition] for partition in partitions if partition in kept}
-    spread_by_count(owners, sorted(set(partitions) - owners.keys()), names)
+    owners = {number: plan.assignment[number] for number in partitions if plan.assignment.get(number) in names}
+    spread(owners, sorted(set(partitions) - owners.keys()), names)
     return Plan(names, dict(sorted(owners.items())))
 
 

@@ -40,7 +40,7 @@ class Timeouts:
     """If reports cannot be read, a process counts as warm after this duration (twice a slow start). A plan may name it,
     because a replica outside the group gets no partitions."""
     backoff_s: float = 0.5
-    """Wait before the first retry of a failed start; doubled for each further retry."""
+    """Wait before the first retry of a failed start. It doubles for each further retry."""
     backoff_limit_s: float = 30.0
 
     def backoff(self, failures: int) -> float:
@@ -94,7 +94,7 @@ class ReplicaScaler:
     """Starts, drains, stops, replaces and adopts replicas.
 
     joins_warm: a replica is ready only once it is in the group, even before a plan names it.
-    obeys_plans: False if the group assigns its partitions itself; then a replica is stopped without a drain.
+    obeys_plans: False if the group assigns its partitions itself. Then a replica is stopped without a drain.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class ReplicaScaler:
             self._stop(replica)
 
     def kill(self, name: str, why: str) -> None:
-        """Kill `name`; it is evicted from the group and replaced."""
+        """Kill `name`. It is evicted from the group and replaced."""
         replica = self._replicas.get(name)
         if replica is not None and not replica.kill_reason:
             self._kill(replica, why)

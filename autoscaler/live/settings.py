@@ -110,7 +110,7 @@ class AutoscalerSettings(
     taken_within_s: float = setting(12.0, "s", above=0)
     """Time until a member with an older plan is reported and the plan is written again. Longer than a rebalance."""
     runtime: str = setting("", known=("", *RUNTIMES))
-    """Other runtime that processes the events and assigns partitions itself; plans then contain only a count."""
+    """Other runtime that processes the events and assigns partitions itself. Plans then contain only a count."""
     launcher: str = setting("processes", known=("processes", "kubernetes", "keda"))
     """Replicas are processes, pods of a Deployment (`kubernetes`), or pods that KEDA scales by the plan (`keda`)."""
     replica_module: str = setting("services.payment")

@@ -42,7 +42,7 @@ EXIT_NO_LAUNCHER: Final = 5
 def autoscale(*configs: Path, only_stop: bool = False) -> int:
     """Run until SIGTERM or SIGINT. Returns the exit code.
 
-    configs: TOML files, one for each group; the environment overrides them. Several files are a chain: each group reads
+    configs: TOML files, one for each group. The environment overrides them. Several files are a chain: each group reads
     the output of the group before it, and they share one SLO. only_stop: stop the replicas left running, then exit.
     """
     return exit_status_of(log, lambda: _autoscale(configs, only_stop=only_stop))
@@ -104,7 +104,7 @@ def read(config: Path | None, environ: Mapping[str, str]) -> StartupConfig:
 
 
 def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[StartupConfig]:
-    """Read the stages of a chain; their latency targets add up to one SLO. Raises InvalidSettingsError, see `read`."""
+    """Read the stages of a chain. Their latency targets add up to one SLO. Raises InvalidSettingsError, see `read`."""
     stages: list[StartupConfig] = []
     problems: list[str] = []
     for config in configs:

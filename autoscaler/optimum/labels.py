@@ -76,7 +76,7 @@ def labels_for(states: int, keep: int, partitions: int) -> Labels:
 
 @compiled
 def keep_label(then: Labels, state: int, made: Labels, end_us: int, event_us: int, optimistic: bool) -> int:
-    """Add label `made` to a state; return its place, or DOMINATED.
+    """Add label `made` to a state. Return its place, or DOMINATED.
 
     optimistic: if it replaces a different label, it gets the better value of both in every respect.
     """

@@ -2,7 +2,7 @@
 
 A *state* is a placement and the number of paid replicas. A *label* is a path to a state, with the queues at its end. At
 each tick each label is extended to each state. Replicas serve as in the simulator: in the order of event numbers, after
-the event in service; a partition that changes its replica pauses. The work of a replica until the next tick follows
+the event in service. A partition that changes its replica pauses. The work of a replica until the next tick follows
 from its partitions and its previous bin, so it is computed once per label.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
@@ -22,7 +22,7 @@ class States(NamedTuple):
     member: Ints
     """Bin of each partition, shape (states, partitions)."""
     replicas: Ints
-    """Paid replicas; those beyond the bins are idle."""
+    """Paid replicas. Those beyond the bins are idle."""
 
 
 class _Served(NamedTuple):
@@ -32,7 +32,7 @@ class _Served(NamedTuple):
     late: Ints
     """Late events; -1: one is late and none may be."""
     at: Ints
-    """As `Labels.at`; the time at which the replica is free is in row FREE, place 0."""
+    """As `Labels.at`. The time at which the replica is free is in row FREE, place 0."""
 
 
 class _Bins(NamedTuple):
@@ -145,7 +145,7 @@ def _match_bins(bins: _Bins, state: int, target: int, end_us: int, served: _Serv
 
 @compiled
 def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: Labels, previous: Ints) -> int:
-    """Fill `made` with the best value of any previous bin for each bin of `target`; return the least late, or -1."""
+    """Fill `made` with the best value of any previous bin for each bin of `target`. Return the least late, or -1."""
     late = 0
     previous[:] = NONE
     for bin_ in range(bins.bin_count[target]):
@@ -172,7 +172,7 @@ def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: La
 
 @compiled
 def _begin(const: _Constants, initial: int, now: Labels) -> bool:
-    """Create the label of the first tick; return whether the SLO can still be met."""
+    """Create the label of the first tick. Return whether the SLO can still be met."""
     prices, bins, first_us = const.prices, const.bins, const.edges[0]
     now.paths[initial] = 1
     first = now.at[initial, 0]
@@ -200,7 +200,7 @@ def _extend(
     previous: Ints,
     made: Labels,
 ) -> int:
-    """Fill `made` with the service of the replicas, given their previous bins; return the cost of leaving ones."""
+    """Fill `made` with the service of the replicas, given their previous bins. Return the cost of leaving ones."""
     bins, begin_us, claimed, rest_us = const.bins, const.edges[tick], 0, 0
     for bin_ in range(bins.bin_count[target]):
         mask, at = bins.mask[target, bin_], previous[bin_] + 1
@@ -218,7 +218,7 @@ def _extend(
 def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; parts that are not it are above
     load: Load, states: States, ticks: Ints, prices: Prices, initial: int, keep: int, optimistic: bool
 ) -> tuple[int, int, Ints, Ints]:
-    """Return (value, late, path, kept) of the cheapest schedule; value -1: none meets the SLO.
+    """Return (value, late, path, kept) of the cheapest schedule. Value -1: none meets the SLO.
 
     ticks: times at which placements may change, µs. initial: state before the first tick. keep: maximum labels of a
     state. optimistic: if there are more labels, or several possible previous bins, one label that is as good as each of

@@ -59,13 +59,13 @@ def next_event(load: Load, of: Ints, free_us: int, end_us: int, following: Ints,
 
 @compiled
 def is_late(load: Load, prices: Prices, event: int, at_us: int) -> bool:
-    """Return whether an event that arrived before `at_us` and has not started then must be late."""
+    """Return whether an event that arrived before `at_us` and has not started by then can only finish late."""
     return bool(load.time[event] < at_us and load.time[event] + prices.target_us < at_us + load.take[event])
 
 
 @compiled
 def serve(load: Load, prices: Prices, of: Ints, begin_us: int, end_us: int, free_us: int, at: Ints) -> tuple[int, int]:
-    """Let a replica serve the partitions `of` until `end_us`; return the late events and the time at which it is free.
+    """Let a replica serve the partitions `of` until `end_us`. Return the late events and the time at which it is free.
 
     A waiting event counts as late as soon as it cannot be in time. -1 late events: one is late and none may be.
     at: as in `Labels`; FOLLOWING and BUSY are updated.

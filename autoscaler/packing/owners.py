@@ -32,7 +32,7 @@ class Overlap(NamedTuple):
 def name_bins(bins: Sequence[Bin], owners: Mapping[int, str], names: Sequence[str], prefix: str) -> tuple[str, ...]:
     """Return one replica name for each bin, all different.
 
-    owners: partition → its present owner; an owner that is not in `names` is gone.
+    owners: partition → its present owner. An owner that is not in `names` is gone.
     names: replicas that may stay, preferred first. Further bins get `prefix`-<smallest unused ordinal>.
     The rate that stays with its owner is as large as possible (to a millionth of an event/s), then the number of
     partitions that stay.
@@ -60,25 +60,27 @@ def count_moves(before: Mapping[int, str] | None, after: Mapping[int, str] | Non
     return sum(known.get(partition, owner) != owner for partition, owner in (after or {}).items())
 
 
-def spread_by_count(
+def spread(
     owners: MutableMapping[int, str],
     unowned: Iterable[int],
     replicas: Sequence[str],
     room: Mapping[str, int] | None = None,
+    rates: Mapping[int, float] = {},
 ) -> None:
-    """Assign each partition of `unowned`, in `owners`, to the replica that has the fewest; ties go to the oldest.
+    """Assign each partition of `unowned`, in `owners`, to the replica that has the least. Ties go to the oldest.
 
-    room: maximum number of partitions of each replica; None: no maximum.
+    room: maximum number of partitions of each replica, without rates; None: no maximum.
+    rates: partition → arrival rate, events/s; the others count as their mean. Empty: partitions are counted.
     """
-    count = dict.fromkeys(replicas, 0)
-    for name in owners.values():
-        if name in count:
-            count[name] += 1
+    mean = sum(rates.values()) / max(1, len(rates)) or 1.0
+    load = dict.fromkeys(replicas, 0.0)
+    for partition, name in owners.items():
+        if name in load:
+            load[name] += rates.get(partition, mean)
     for partition in unowned:
-        candidates = replicas if room is None else [name for name in replicas if count[name] < room[name]]
-        owner = min(candidates, key=count.__getitem__)
-        owners[partition] = owner
-        count[owner] += 1
+        candidates = replicas if room is None else [name for name in replicas if load[name] < room[name]]
+        owners[partition] = owner = min(candidates, key=load.__getitem__)
+        load[owner] += rates.get(partition, mean)
 
 
 def _overlap(bins: Sequence[Bin], owners: Mapping[int, str], numbers: Mapping[str, int]) -> Overlap:
@@ -114,7 +116,7 @@ def _cheapest_path(
 ) -> tuple[int, int]:
     """Find the path of one bin (Dijkstra) and update worths and prices.
 
-    Returns the entry by which it ends at a free name; or NONE, and the bin that stays without a name.
+    Returns the entry by which it ends at a free name, or NONE and the bin that stays without a name.
     """
     passed = [np.int64(0) for _ in range(0)]
     waiting = [(np.int64(0), np.int64(0)) for _ in range(0)]

@@ -96,7 +96,7 @@ class FirstFit2022:
         self._scalings = ScalingHistory(self.options.cool_down_s)
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Scale to the count of the packing unless cooling down; assign partitions without an owner."""
+        """Scale to the count of the packing unless cooling down. Assign partitions without an owner."""
         self._scalings.observe(observation)
         now = observation.requested_replicas
         items = items_of(observation)
@@ -133,8 +133,8 @@ def fewest_partitions(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
 def first_fit_decreasing(items: Sequence[Item], capacity: Capacity) -> tuple[Bin, ...]:
     """Put each item into the first bin in which both capacities hold, else into a new one; none without items.
 
-    Items come largest λ first; ties by lag, then partition number. An item bigger than a bin counts as one full bin, as
-    in Least-Loaded: only idle partitions can join it.
+    Items come largest λ first, then by lag, then by partition number. An item bigger than a bin counts as one full
+    bin, as in Least-Loaded, so only idle partitions can join it.
     """
     room: list[tuple[float, float]] = []
     contents: list[list[Item]] = []

@@ -41,7 +41,7 @@ class LandauSettings(Settings):
 
 
 class Landau:
-    """Packs write speeds of 30 s by a selectable heuristic, again when a replica is full (Landau et al. 2024).
+    """Packs 30 s averages of write speeds by a selectable heuristic, again when a replica is full (Landau et al. 2024).
 
     Consumers of the paper are replicas here, numbered by the ordinal of their names. Speeds above μ count as μ. The
     four heuristics that take partitions in arrival order get another order each time.
@@ -72,7 +72,7 @@ class Landau:
         return change(observation, self._pack(observation, speeds), f"{why}, packed by {self.options.packer}")
 
     def _write_speeds(self, observation: GroupObservation) -> Speeds:
-        """Return the events/s written to each partition over the window; at the first tick, its arrival rates."""
+        """Return the events/s written to each partition over the window, or its arrival rates at the first tick."""
         rates = np.array([load.arrival_rate for load in observation.partitions], np.float64)
         if self._written and len(self._written[-1][1]) != len(rates):
             self._written.clear()  # partitions were added

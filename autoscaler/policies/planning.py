@@ -111,7 +111,7 @@ class WantedCounts:
         self._wanted: deque[tuple[float, int]] = deque()
 
     def note(self, observation: GroupObservation, count: int) -> tuple[int, int]:
-        """Add the present wanted count; return the minimum and maximum within the window."""
+        """Add the present wanted count. Return the minimum and maximum within the window."""
         at_s = observation.at_s
         if not self._wanted:
             self._wanted.append((at_s, observation.requested_replicas))

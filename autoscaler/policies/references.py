@@ -22,14 +22,14 @@ class PaperOptimalSettings(Settings):
     """Capacity of a bin. Raises ValueError for a value out of range."""
 
     bin_events_per_s: float = setting(85.0, "events/s", above=0)
-    """Capacity of a bin. 85 reproduces the printed 32.72 and 414.1 replica-minutes of W1 and taxi; the text's μ·W of
+    """Capacity of a bin. 85 reproduces the printed 32.72 and 414.1 replica-minutes of W1 and taxi. The text's μ·W of
     100 does not."""
 
 
 class PaperOptimal:
     """Packs the arrival rates of each tick and ignores lag and handovers (CLOSER 2024).
 
-    Owners change only with the count, or if a replica has more than a bin: the paper counts only replicas, and needless
+    Owners change only with the count, or if a replica has more than a bin. The paper counts only replicas, and needless
     handovers would cost latency here.
     """
 
@@ -68,7 +68,7 @@ class OverprovisionedSettings(Settings):
 
 
 class Overprovisioned:
-    """Keeps the packing of the peak, which is an option."""
+    """Keeps the packing of the peak that `peak_rates` gives."""
 
     name = "overprovisioned"
 

@@ -141,7 +141,7 @@ def _load_external(where: str, load: Callable[[], Any], name: str = "") -> Polic
         raise ValueError(f"{where} must be a PolicyFactory or a class with `decide`, not {type(found).__name__}")
 
     def build(*arguments: Any) -> Policy:
-        policy: Any = _try(f"policy {where} cannot be made", lambda: found.build(*arguments))
+        policy: Any = _try(f"policy {where} cannot be created", lambda: found.build(*arguments))
         if not hasattr(policy, "decide") or name not in ("", getattr(policy, "name", name)):
             lacks = f"must make an object with a method `decide` and the `name` {name!r}, not {type(policy).__name__}"
             raise ValueError(f"policy {where} {lacks}")

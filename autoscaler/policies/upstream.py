@@ -58,7 +58,7 @@ class Upstream:
         return self._last is not None and at_s - self._last.observation.at_s < 1.5 * self._history.interval_s
 
     def observe(self, report: Report) -> float | None:
-        """Add one tick; return how many events left the stage in the interval before it, None after a missed tick."""
+        """Add one tick. Return how many events left the stage in the interval before it, None after a missed tick."""
         observation = report.observation
         counts = self._history.observe(observation)
         self._startups.observe(observation)

@@ -1,6 +1,6 @@
 """`tailpack shadow`, `python -m autoscaler.shadow`: observe a group, and report what a policy would do and save.
 
-It reads offsets and members. It writes no record, joins no group and commits nothing. SIGTERM or SIGINT ends it; then
+It reads offsets and members. It writes no record, joins no group and commits nothing. SIGTERM or SIGINT ends it. Then
 the last line on standard output is the summary.
 """
 
@@ -37,7 +37,7 @@ log = logging.getLogger("shadow")
 
 
 def main(config: Path | None = None) -> int:
-    """Run until SIGTERM or SIGINT. config: a TOML file; the environment overrides it. Returns the exit code."""
+    """Run until SIGTERM or SIGINT. config: a TOML file. The environment overrides it. Returns the exit code."""
     policies: list[Policy] = []
 
     def make(own: ShadowSettings) -> None:

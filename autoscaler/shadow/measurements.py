@@ -83,14 +83,14 @@ class LagClock:
         self._readings.append((at_s, ends.copy()))
 
     def oldest_age_s(self, committed: Floats) -> float:
-        """Return the age of the oldest uncommitted event, seconds; a lower bound if it is older than all readings."""
+        """Return the age of the oldest uncommitted event, seconds, but at most the age of the oldest reading."""
         at_s, ends = (np.array(column) for column in zip(*self._readings, strict=True))
         behind = [number for number, offset in enumerate(committed.tolist()) if offset < ends[-1, number] - 0.5]
         return max((float(at_s[-1] - np.interp(committed[n], ends[:, n], at_s)) for n in behind), default=0.0)
 
 
 class CommittedRates:
-    """Learns a member's service rate (μ) from its commits while it is busy. If it is idle, they show its arrivals."""
+    """Learns a member's service rate (μ) from its commits while it is busy. Commits of an idle member show arrivals."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[frozenset[int], float, float]] = {}

@@ -95,7 +95,7 @@ class SimulatedGroup:
         )
 
     def observe(self) -> GroupObservation:
-        """Observe offsets and members. Raises NotReadyError for the configured share of ticks without observation."""
+        """Observe offsets and members. Raises NotReadyError at the configured share of ticks (observation_loss)."""
         offsets = self._observer.observe()
         late = offsets.late.tolist()
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
@@ -196,7 +196,7 @@ class SimulatedGroup:
         self._rebalance.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
 
     def _fail(self, failure: Failure) -> None:
-        """Kill the ready replica with most partitions; on ties the oldest."""
+        """Kill the ready replica with most partitions, on ties the oldest."""
         alive = [member for member in self.members.planned + self.members.leaving if member.ready]
         alive = [member for member in alive if member.number not in self._dying]
         if not alive:

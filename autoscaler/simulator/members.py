@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autoscaler.model import Plan
-from autoscaler.packing.owners import spread_by_count
+from autoscaler.packing.owners import spread
 from contracts.journal import ReplicaChange, ReplicaChanged
 
 
@@ -45,7 +45,7 @@ class Members:
         return [member for member in self._present.values() if member.planned]
 
     def request(self, name: str, number: int, at_us: int) -> Member:
-        """Add a replica; from now on it costs money. Its number must be the next one."""
+        """Add a replica. From now on it costs money. Its number must be the next one."""
         assert number == len(self.names), f"replica {number} is the {len(self.names) + 1}th"
         member = self._present[name] = Member(name, number)
         self.names.append(name)
@@ -65,7 +65,7 @@ class Members:
         self._note(member, ReplicaChange.READY, at_us)
 
     def remove(self, member: Member, at_us: int, why: ReplicaChange) -> None:
-        """Remove a replica; it no longer costs money. why: LEFT or DIED."""
+        """Remove a replica. It no longer costs money. why: LEFT or DIED."""
         del self._present[member.name]
         if not member.planned:
             self.leaving.remove(member)
@@ -87,7 +87,7 @@ Owners = Mapping[int, str]
 class Placement:
     """Owners by partition: `aim`, the name under the plan in force, and `now`, the number of the present replica.
 
-    They differ while the new owner is not ready: until then the previous owner keeps the partition (make before break).
+    They differ while the new owner is not ready. Until then the previous owner keeps the partition (make before break).
     """
 
     aim: dict[int, str]
@@ -140,7 +140,7 @@ def place_partitions(
             owners[partition] = owner.name
         elif now[partition] in dead or (owner is None and now[partition] not in dying):
             unowned.append(partition)
-    spread_by_count(owners, unowned, names)
+    spread(owners, unowned, names)
     for partition in unowned:
         now[partition] = present[owners[partition]].number
         if aim[partition] not in present:
@@ -162,5 +162,5 @@ def assign(partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int
     by_size = sorted(replicas, key=lambda name: -len(owned[name]))  # a stable sort: on ties the oldest first
     room = {name: each + (index < more) for index, name in enumerate(by_size)}
     placed = {partition: name for name in replicas for partition in owned[name][: room[name]]}
-    spread_by_count(placed, (partition for partition in range(partitions) if partition not in placed), replicas, room)
+    spread(placed, (partition for partition in range(partitions) if partition not in placed), replicas, room)
     return dict(sorted(placed.items()))

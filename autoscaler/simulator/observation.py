@@ -66,7 +66,7 @@ class OffsetObserver:
             agenda.at(read_us, lambda: notes.append(self._counters.committed()))
 
     def sample(self) -> None:
-        """Read the present offsets; use the scheduled commits if there are any."""
+        """Read the present offsets. Use the scheduled commits if there are any."""
         counters = self._counters
         lag = counters.produced() - (self._commits.popleft()[0] if self._commits else counters.committed())
         self._samples.append(_Sample(counters.now_us, lag, counters.late()))

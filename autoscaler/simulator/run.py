@@ -86,7 +86,7 @@ class Simulation:
             self.agenda.at(max(self.engine.now_us, sample_us), self._observer.sample)
 
     def drain(self) -> int:
-        """Serve all remaining events; return the end of the last one, µs."""
+        """Serve all remaining events. Return the end of the last one, µs."""
         drained_us = self.engine.drain()
         self.outcomes.add(self.engine.take())
         return drained_us
@@ -103,7 +103,7 @@ class Simulation:
 
 
 class SimulatedJournal:
-    """Implements autoscaler.ports.Journal. Values are kept as they are; records are created when they are read.
+    """Implements autoscaler.ports.Journal. Values are kept as they are. Records are created when they are read.
 
     keep: whether ticks are kept (not in runs with millions of loads).
     """
@@ -137,7 +137,7 @@ class SimulatedJournal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Result of a run. Times are µs since its start; events and replicas have numbers."""
+    """Result of a run. Times are µs since its start. Events and replicas have numbers."""
 
     policy: str
     partitions: int
@@ -149,7 +149,7 @@ class Run:
     replica_names: tuple[str, ...]
     changes: tuple[Change, ...]
     requested: tuple[tuple[int, int], ...]
-    """(Time in µs, replicas paid for from then on); input of `report.measures.replica_minutes`."""
+    """(Time in µs, replicas paid for from then on). `report.measures.replica_minutes` reads it."""
     drained_us: int
     repeated: NDArray[np.int64]
     """Numbers of finished events that were served again, once for each repetition."""
@@ -183,7 +183,7 @@ def simulate(
     """Run `workload` with `policy` until its last event is finished.
 
     keep_events: whether events and the journal are kept; else only latencies (4 bytes each) and changes of the policy.
-    clock: returns seconds; measures the policy's time.
+    clock: returns seconds, to measure the policy's time.
     Raises ValueError for invalid settings or workloads, and for plans that contradict themselves.
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)

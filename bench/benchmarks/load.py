@@ -44,7 +44,7 @@ class EvenLoad:
     def generators(self, connection: Connection, folder: Path, parts: int = 1) -> list[Child]:
         """Return the generator processes, not started yet.
 
-        They begin at the time (µs since 1970) that the file START_FILE contains. It and their results are in `folder`.
+        They begin at the time (µs since 1970) in START_FILE. This file and all results are in `folder`.
         """
         trace, load = folder / "trace.csv", folder / "load.json"
         trace.write_text("second,events\n" + "".join(f"{second},{self.rate}\n" for second in range(self.seconds)))

@@ -171,5 +171,5 @@ class _Mover:
 def _size(text: str) -> tuple[int, int]:
     members, cross, partitions = text.strip().partition("x")
     if not (cross and members.isdigit() and partitions.isdigit() and 0 < int(members) <= int(partitions)):
-        raise ValueError(f"--sizes {text!r}: must be MEMBERSxPARTITIONS, as 50x1000, with members ≤ partitions")
+        raise ValueError(f"--sizes {text!r}: must be MEMBERSxPARTITIONS, as 50x1000; each member needs a partition")
     return int(members), int(partitions)

@@ -31,7 +31,7 @@ NO_ENDS: Final = {"enable.partition.eof": False}
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a timeline that are needed. Decoding all of them would cost too much CPU."""
+    """The needed fields of a timeline. Decoding all fields would cost too much CPU."""
 
     intended_us: int
     done_us: int
@@ -68,7 +68,7 @@ class Step:
     until_us: int
     """End of the step; later events do not belong to it."""
     moves: Mapping[int, str] | None = None
-    """Moves of the plan: partition → new owner. None: without a plan; moves are then found in the served events."""
+    """Moves of the plan: partition → new owner. None: the step has no plan, so that moves are found in the events."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ MOVED: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 def handovers(evidence: Evidence) -> Row:
     """Return the latencies of events in the windows of the steps, for moved and for unmoved partitions.
 
-    moved_…: of the kind of step with the highest latencies. unmoved_extra_s: p99 of unmoved partitions, minus that of
+    moved_…: for the kind of step with the highest values. unmoved_extra_s: p99 of unmoved partitions, minus that of
     quiet periods. stall_max_s: longest time without a finished event while an event waited. unfinished: planned moves
     after which the new owner finished no event.
     """

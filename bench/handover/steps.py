@@ -13,7 +13,7 @@ from bench.handover.group import SETTLE_S, ServedGroup
 from contracts.plan import Eviction
 
 AFTER_PROCESS_CHANGE_S: Final = 0.4
-"""Pause after a process has started or ended, which takes a core."""
+"""Time to wait after a process has started or ended, because that occupies a core, s."""
 QUIET_S: Final = 0.6
 """Length of the quiet period in each cycle of steps."""
 SETTLE_DEADLINE_S: Final = 30.0
@@ -46,7 +46,7 @@ class PlannedSteps:
             self._group.read_for(AFTER_PROCESS_CHANGE_S)
 
     def move(self, count: int) -> None:
-        """Move one partition of each of `count` replicas to the next of these replicas; if 1, to any other replica."""
+        """Move one partition from each of `count` replicas to the next of them; from a single replica to any other."""
         sources = self._random.sample(self._owners(), count)
         others = [name for name in self._group.replicas if name not in sources]
         targets = [*sources[1:], sources[0]] if count > 1 else [self._random.choice(others)]

@@ -21,7 +21,7 @@ from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
 from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, configured_protocol, settings_of
 from contracts.rebalance_protocol import RebalanceProtocol
-from contracts.validation import InvalidSettingsError, cache_folder
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError, cache_folder
 from report import replace_file
 from report.measures import replica_minutes
 
@@ -39,7 +39,7 @@ def why_not(scenario: Scenario, sent: SentEvents) -> str:
         "the optimum is only defined for a single group, not for stages": bool(scenario.stages),
         "a share group does not assign partitions to owners": protocol is RebalanceProtocol.SHARE,
         "start-up times are random, so no fixed schedule is possible": settings.startup_s is None,
-        "each change pauses the whole group at its members' heartbeats": protocol is RebalanceProtocol.EAGER,
+        "an eager rebalance pauses the whole group": protocol is RebalanceProtocol.EAGER,
         "replicas have different speeds": not replicas_are_equal,
         "replicas die": bool(settings.failures),
         "replicas share a limit, so their queues are not independent": bool(service.shared_limits),
@@ -80,7 +80,7 @@ def find_optimum(scenario: Scenario, sent: SentEvents) -> tuple[Optimum, Schedul
         raise InvalidSettingsError([f"{scenario.name}: no optimum: {why}"])
     question = _question(scenario, sent)
     path = cache_folder() / "optima" / f"{_key(question)}.json"
-    with suppress(OSError, msgspec.DecodeError):
+    with suppress(OSError, *DECODE_ERRORS):
         return msgspec.json.decode(path.read_bytes(), type=tuple[Optimum, Schedule])
     found = optimum(question, partial(_simulated_cost, scenario, sent))
     with suppress(OSError):  # without a cache, the optimum is computed again next time

@@ -34,7 +34,7 @@ class ImageError(Exception):
 
 
 def list_packages(image: str) -> list[tuple[str, str, str, str]]:
-    """Return (kind, namespace, name, version) of each package; kinds as in package URLs. Raises ImageError."""
+    """Return (kind, namespace, name, version) of each package. Kinds are those of package URLs. Raises ImageError."""
     command = ["docker", "run", "--rm", "--network", "none", "--pull", "never", image, "python", "-c", INSIDE]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

@@ -54,7 +54,7 @@ class HttpSender(Sender):
             self._pause(0.2)
 
     def send(self, record: Record) -> None:
-        """Start to send one order; return at once."""
+        """Start to send one order. Return at once."""
         self.produced += 1
         self._requests.spawn(self._place, record, time.perf_counter())
 

@@ -61,7 +61,7 @@ class Sender(ABC):
 
     @abstractmethod
     def send(self, record: Record) -> None:
-        """Start to send one record; do not wait for its acknowledgement."""
+        """Start to send one record. Do not wait for its acknowledgement."""
 
     @abstractmethod
     def poll(self) -> None:
@@ -84,7 +84,7 @@ class KafkaSender(Sender):
             own = {"linger.ms": linger_ms, "error_cb": self._on_error}
             self._producer = Producer(PRODUCER | connection.librdkafka() | own)
         except KafkaException as error:
-            raise GeneratorError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
+            raise GeneratorError(f"cannot create a Kafka client for {self._address}: {error.args[0].str()}") from error
 
     def connect(self, partitions: int, deadline_s: float) -> None:
         """Wait until the topic exists with this number of partitions. Raises GeneratorError."""
@@ -98,7 +98,7 @@ class KafkaSender(Sender):
             self._pause(0.2)
 
     def send(self, record: Record) -> None:
-        """Pass one record to librdkafka. Wait only while its queue is full; other greenlets run meanwhile."""
+        """Pass one record to librdkafka. Wait only while its queue is full. Other greenlets run meanwhile."""
         key, value, headers, partition = record
         while True:
             try:

@@ -13,7 +13,7 @@ from report.result import STAGES, CauseOfLateness, Result, Tail
 from report.wording import UNKNOWN, count, duration, minutes, over, plural, share
 
 MIN_STARVED_SHARE: Final = 0.1
-"""If all cores were busy for at least this share of a run that did not meet its SLO, the report warns about it."""
+"""If all cores were busy for at least this share of a run that did not meet its SLO, the report warns of it."""
 TABLE_STYLE: Final[dict[str, Any]] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0)}
 """Style of tables on the terminal."""
 Bar = tuple[str, str, float, str]
@@ -92,8 +92,7 @@ def _slo(result: Result) -> Answer:
 def _causes(result: Result, tail: Tail | None) -> Answer:
     question = "What used the error budget?" if result.slo_met else "Why was the SLO not met?"
     if tail is None:
-        words = "Not known: these events do not record when and by which replica they were received."
-        return Answer(question, UNKNOWN, words)
+        return Answer(question, UNKNOWN, "Not known: these events record neither a replica nor its time of receipt.")
     allowed = int((1 - result.percentile) * result.events + 1e-6)
     if result.slo_met:
         by = late_by_cause(tail)

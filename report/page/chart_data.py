@@ -136,7 +136,7 @@ def entries(values: Values, step: int) -> Floats:
 
 
 def short(values: Floats) -> list[float | int | None]:
-    """Return the values for short JSON: whole numbers as integers, NaN as null."""
+    """Shorten the values for JSON: whole numbers become integers, NaN becomes null."""
     return [None if np.isnan(value) else int(value) if value == int(value) else value for value in values.tolist()]
 
 

@@ -47,15 +47,15 @@ SECTIONS: Final = {
     "decisions": "Decisions", "more": "Details", "integrity": "Integrity", "again": "Reproduce",
 }  # fmt: skip
 DETAILS: Final = {
-    "stages": "A live replica receives several events at a time and serves them one by one, so the wait behind others "
-    "counts as received → done. A simulated replica receives an event when it starts to serve it. Percentiles are "
+    "stages": "A live replica receives several events at a time and serves them one by one, so the wait for earlier "
+    "events is part of received → done. A simulated one receives an event when it starts to serve it. Percentiles are "
     "exact: nearest rank over all events.",
     "replicas": "", "partitions": "", "epochs": "",
     "rebalances": "Pause: the longest time that an event waited only because its partition had no owner. "
     "Plan to ready: time from the plan until the last partition was served again. Kind: plan (a plan moved "
     "partitions), death (a plan replaced a dead replica) or membership (the group moved partitions without a plan).",
     "cost": "", "integrity": "",
-    "topics": "A duplicate is another record of an event that the topic already has. It is harmless if they agree.",
+    "topics": "A duplicate is a further record of an event that the topic already has. Equal duplicates do no harm.",
 }  # fmt: skip
 """Table in the details of the page → the note above it."""
 MAX_TIME_ROWS: Final = 60

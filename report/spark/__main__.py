@@ -53,10 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--events", metavar="URI", help="Parquet file or folder with events; without run.json: external events")
     add("--journal", metavar="URI", help="journal of --events (default: journal.parquet next to them, if it exists)")
     add("--command", default="", help="without run.json: command that the report names as its origin")
-    target = "without run.json: latency target, s (default: %(default)s)"
-    add("--latency-target-s", type=float, default=0.5, help=target)
-    share = "without run.json: share of events that must be in time (default: %(default)s)"
-    add("--percentile", type=float, default=0.999, help=share)
+    add("--latency-target-s", type=float, default=0.5, help="without run.json: target, s (default: %(default)s)")
+    add("--percentile", type=float, default=0.999, help="without run.json: share in time (default: %(default)s)")
     return parser
 
 

@@ -48,7 +48,7 @@ class Files:
 def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) -> Result:
     """Report on the run in `folder` and write result.json there.
 
-    The events are read from `files`, or else from the run's Parquet files. Without files, its topics are read first.
+    The events are read from `files`, or else from the run's Parquet files. If these are missing, the topics are read.
     Raises ReportError, and InvalidSettingsError for an invalid client properties file.
     """
     run = load_run(folder)
@@ -64,7 +64,7 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
         present = topics_on(connection)
     except ReportError as away:
         events = folder / EVENTS
-        incomplete = f"; {events} is incomplete: it holds no {stored.SUCCESS_FILE}" if events.exists() else ""
+        incomplete = f"; {events} is incomplete: it has no {stored.SUCCESS_FILE}" if events.exists() else ""
         raise ReportError(f"{away}{incomplete}") from away
     return _report_topics(folder, run, cluster, connection, topics_of(run, present))
 

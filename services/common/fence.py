@@ -19,7 +19,7 @@ from services.common.records import Decide, Effect, typed_decision
 log = logging.getLogger(__name__)
 
 MAX_OWNERS_PER_PARTITION: Final = 16
-"""Owners to remember for each partition; the oldest is dropped. A zombie resumes within a few changes of owner."""
+"""Owners to remember for each partition. The oldest is dropped. A zombie resumes within a few changes of owner."""
 MAX_PARTITIONS: Final = 50_000  # partitions remembered; about 30 MB at most
 REFUSALS_PER_LOG_LINE: Final = 1000  # the log has one line for this many refusals
 

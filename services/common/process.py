@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn, TypeVar
 
+import uvloop
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
@@ -64,6 +65,7 @@ def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) 
         sys.exit(2)
     code = 0
     try:
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # the thread of Faust's consumer has its own loop
         # Not asyncio.run: it waits for all tasks, and some of Faust's never end while the broker is down.
         asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
     except (ServiceError, PreflightError) as error:
@@ -130,7 +132,7 @@ async def _start_and_watch(service: Service, stop_requested: asyncio.Event) -> N
 
 
 async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunner | None:
-    """Listen on the configured port; return None without one. Raises ServiceError if the port is not available."""
+    """Listen on the configured port. Return None without one. Raises ServiceError if the port is not available."""
     if not settings.http_port:
         return None
 

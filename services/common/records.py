@@ -1,6 +1,6 @@
 """Input records of a stage, their effects, and the encoding of both. Independent of Faust and Kafka.
 
-A record that cannot be decoded is refused with the reason; nothing is guessed. Ids are deterministic: a repeat of the
+A record that cannot be decoded is refused with the reason. Nothing is guessed. Ids are deterministic: a repeat of the
 same work has the same id, in any process and at any time.
 
 The dead letter of a refused record always fits into its topic and shows no card number. Text from other programs is cut
@@ -25,7 +25,7 @@ _NAMESPACE: Final = uuid.UUID("6f0c3a52-5a0b-5c8e-9d0a-7461696c7061")
 
 
 class ServiceError(Exception):
-    """The service cannot continue; its exit code is 1. The message has the problem, its place and a remedy."""
+    """The service cannot continue. Its exit code is 1. The message has the problem, its place and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class Service:
 
     outputs: topics that this stage writes, each with the function that reads the id of an effect from a record.
     memory: the stage's own topic of state. fence: for a stage that reads settled payments.
-    payment_partitions: partition count of payments.requested; required by a stage that reads or writes this topic.
+    payment_partitions: partition count of payments.requested, required by a stage that reads or writes this topic.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Service:
         return qualified(self.connection.namespace, topic)
 
     def consume(self, topic: Topic, decide: Decide) -> None:
-        """Add the agent that passes the records of `topic` to the stage; `decide` returns the effects of each."""
+        """Add the agent that passes the records of `topic` to the stage. `decide` returns the effects of each."""
 
         async def agent(stream: Any) -> None:
             async for event in stream.noack().events():
@@ -140,7 +140,7 @@ class Service:
         largest = await asyncio.to_thread(max_record_bytes, self.connection, topics)
         if largest < MIN_RECORD_LIMIT_BYTES:
             raise ServiceError(
-                f"one of {', '.join(topics)} accepts records of at most {largest} bytes, a stage needs "
+                f"one of {', '.join(topics)} accepts records of at most {largest} bytes, but a stage needs "
                 f"{MIN_RECORD_LIMIT_BYTES}; raise max.message.bytes"
             )
         self.stage.max_record_bytes = largest

@@ -84,7 +84,7 @@ class Acknowledgements:
         return slot
 
     def forget(self) -> None:
-        """Drop all slots: their partitions were revoked and will be read again from the committed offset."""
+        """Drop all slots. Their partitions were revoked and will be read again from the committed offset."""
         for queue in self._open.values():
             queue.clear()
         self._open.clear()
@@ -101,7 +101,7 @@ class Acknowledgements:
 
 
 def may_take(uncommitted: deque[int], offset: int, committed: int | None, limit: int = MAX_UNCOMMITTED) -> bool:
-    """Add an offset to those that may be read again and return True; return False if they are too many.
+    """Add an offset to those that may be read again and return True. Return False if they are too many.
 
     committed: the offset from which the partition would be read again; None if unknown.
     """

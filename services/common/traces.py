@@ -1,7 +1,7 @@
-"""OpenTelemetry traces across Kafka; off unless an endpoint is configured.
+"""OpenTelemetry traces across Kafka. They are off unless an endpoint is configured.
 
 The header `traceparent` (W3C) of a record carries the context of the work that wrote it. Work on one record continues
-its trace. Work on several records, or a retry, has no single parent: it starts a new trace with links to its causes.
+its trace. Work on several records, or a retry, has no single parent. It starts a new trace with links to its causes.
 The existing instrumentation of aiokafka covers polls, but not the work on an event after the poll.
 """
 
@@ -30,7 +30,7 @@ class TraceSettings(Settings):
     trace_endpoint: str = setting("")
     """OTLP/HTTP endpoint for spans, such as http://127.0.0.1:4318/v1/traces; empty: no traces."""
     trace_share: float = setting(1.0, least=0, most=1)
-    """Share of traces that are recorded; a trace is recorded in all services or in none."""
+    """Share of traces that are recorded. A trace is recorded in all services or in none."""
 
 
 class Tracing:
@@ -46,7 +46,7 @@ class Tracing:
 
     @contextmanager
     def work(self, group: str, records: Sequence[Any], earlier: "SpanContext | None") -> Iterator["SpanContext"]:
-        """Record the work on `records` as a span, as `work` below."""
+        """Record the work on `records` as a span. The function `work` explains the arguments."""
         parents = [self.propagator.extract(_carrier_of(record)) for record in records]
         is_alone = len(records) == 1 and earlier is None
         causes = [] if is_alone else [self.api.get_current_span(parent).get_span_context() for parent in parents]
@@ -82,7 +82,7 @@ _OFF: Final[AbstractContextManager[Any]] = nullcontext()
 def work(group: str, records: Sequence[Any], earlier: "SpanContext | None" = None) -> AbstractContextManager[Any]:
     """Record the work on `records` as a span and yield its context. earlier: context of the previous attempt.
 
-    records: of any Kafka client; they have topic, partition, offset and headers.
+    records: of any Kafka client. They have topic, partition, offset and headers.
     """
     return on.work(group, records, earlier) if on else _OFF
 
@@ -127,7 +127,7 @@ def configure(process: str, environ: Mapping[str, str]) -> None:
 
 
 def stop() -> None:
-    """Send the last spans; wait at most FLUSH_S."""
+    """Send the last spans. Wait at most FLUSH_S."""
     if on:
         sending = threading.Thread(target=on.provider.shutdown, daemon=True)
         sending.start()

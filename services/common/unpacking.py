@@ -17,6 +17,7 @@ from aiokafka import codec
 from aiokafka.consumer import fetcher
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import _MemoryRecordsPy
+from aiokafka.record.util import decode_varint_py
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def limit_unpacking(max_batch_mb: float = MAX_BATCH_MB) -> None:
 
 @contextmanager
 def poll_limit(max_bytes: int) -> Iterator[None]:
-    """Leave fetched batches packed once a poll in this block has returned `max_bytes`; they are fetched again."""
+    """Leave fetched batches packed once a poll in this block has returned `max_bytes`. They are fetched again."""
     token = _poll_bytes_left.set(max_bytes)
     try:
         yield
@@ -102,6 +103,7 @@ class _Batch:
                 yield from self._batch
             except UnicodeDecodeError:
                 again = _DefaultRecordBatchPy(self._raw)
+                again._read_msg = partial(again._read_msg, decode_varint_py)  # the one in C reads beyond the buffer
                 again._maybe_uncompress()
                 again._buffer = _Lenient(again._buffer)
                 yield from again  # from the first record; the fetcher skips offsets that it already has
@@ -113,8 +115,7 @@ class _Replacement:
     """One record, at the last offset of a batch, in place of all that cannot be read."""
 
     key = checksum = None
-    headers = ()
-    timestamp_type = 0
+    headers, timestamp_type = (), 0
 
     def __init__(self, batch: Any, error: Exception) -> None:
         self.offset = batch.next_offset - 1
@@ -157,13 +158,11 @@ def _unpack_snappy(packed: Any) -> Any:
 
 
 def _unpack_into(decompress_into: Callable[[Any, Any], int], packed: Any) -> Any:
-    """Unpack into a buffer, which grows up to the limit while it is too small."""
     size = max(_FIRST_BUFFER_BYTES, 4 * len(packed))
     while True:
         buffer = bytearray(min(size, _max_batch_bytes))
         try:
-            unpacked = decompress_into(packed, buffer)
-            _count(unpacked)
+            _count(unpacked := decompress_into(packed, buffer))
             return memoryview(buffer)[:unpacked]
         except cramjam.DecompressionError as error:
             if _BUFFER_IS_FULL not in str(error):

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -59,7 +60,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         self.owned_partitions: Callable[[], Iterable[int]] = tuple
         """Returns the partitions that this replica owns."""
         self.group_generation: Callable[[], int] = lambda: -1
-        """Returns the group's generation; on the leader, the one that the rebalance begins."""
+        """Returns the group's generation. On the leader it is the one that the rebalance begins."""
         self.on_unknown_partitions: Callable[[], None] = lambda: None
         """Called if the plan names partitions that this client does not know."""
         self.generation = -1
@@ -149,10 +150,9 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
 
     def on_assignment(self, assignment: Any) -> None:
         """Store the metadata of this member's assignment."""
-        try:
+        self.last_assignment = AssignmentMetadata()
+        with suppress(*DECODE_ERRORS):  # if another program leads, the assignment is valid and has no metadata
             self.last_assignment = msgspec.json.decode(assignment.user_data or b"{}", type=AssignmentMetadata)
-        except DECODE_ERRORS:  # if another program leads, the assignment is valid and has no metadata
-            self.last_assignment = AssignmentMetadata()
 
     def start_generation(self, generation: int) -> None:
         """Note that the group has completed the rebalance `generation` with this member."""
@@ -181,11 +181,11 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
 
 
 def decode_subscription(encoded: bytes) -> Any:
-    """Return a member's subscription; None if it cannot be read."""
-    try:
-        return ConsumerProtocolMemberMetadata.decode(encoded)
-    except Exception:  # another program may send any bytes
-        return None
+    """Return a member's subscription; None if it cannot be read, or names a topic by no text."""
+    with suppress(Exception):  # another program may send any bytes
+        found = ConsumerProtocolMemberMetadata.decode(encoded)
+        return found if all(isinstance(topic, str) for topic in found.subscription) else None
+    return None
 
 
 def decode_metadata(member: Any, topic: str) -> MemberMetadata | str:

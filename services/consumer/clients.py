@@ -134,7 +134,7 @@ class Clients:
             missing = f"topic {name} does not exist on {self._bootstrap_servers}; create the run's topics first"
             count = await retry_until(partial(self._partitions_of, name), missing, deadline=deadline)
             if count < minimum:
-                raise ReplicaError(f"topic {name} has {count} partitions, the settings require {minimum}; align them")
+                raise ReplicaError(f"topic {name} has {count} partitions; add some, or require less than {minimum}")
 
     async def _partitions_of(self, topic: str) -> int:
         if topic == self._topics.events:  # its metadata may be large: only the consumer, which needs it, requests it
@@ -164,7 +164,7 @@ async def run_all(*attempts: Coroutine[Any, Any, Any]) -> None:
 
 
 async def retry_until(attempt: Callable[[], Awaitable[T]], message: str, *, deadline: float) -> T:
-    """Return the first result of `attempt`; retry it after errors until `deadline` (monotonic seconds).
+    """Return the first result of `attempt`. Retry it after errors until `deadline` (monotonic seconds).
 
     Raises ReplicaError with `message` and the last error.
     """

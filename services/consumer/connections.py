@@ -54,7 +54,7 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
         return response
 
     async def _get_conn(self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False) -> Any:
-        """Return the connection. None: not connected yet; the metadata is refreshed meanwhile."""
+        """Return the connection. None: not connected yet. The metadata is refreshed meanwhile."""
         key = (node_id, group)
         connection = self._conns.get(key)
         if connection is not None and self._is_silent(connection):
@@ -139,7 +139,7 @@ class _FetchConnections:
         self._recalled: asyncio.Future[None] | None = None
 
     def sent(self, answer: "asyncio.Future[Any]") -> "tuple[asyncio.Future[Any], asyncio.Future[None]]":
-        """Note the answer to a fetch on the next connection; return it with a future that is done at a recall."""
+        """Note the answer to a fetch on the next connection. Return it with a future that is done at a recall."""
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved: no warning by asyncio
         self._answers[self.next] = answer
         self._recalled = asyncio.get_running_loop().create_future()

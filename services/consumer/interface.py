@@ -40,9 +40,9 @@ class Topics:
     events: str
     """The topic whose partitions are planned."""
     plans: str
-    """Topic of PlanRecord; one partition, compacted."""
+    """Compacted topic of PlanRecord with one partition."""
     progress: str
-    """Topic of Progress; one partition."""
+    """Topic of Progress with one partition."""
     dead_letters: str = ""
     """Topic of DeadLetter, for events that failed for good. Empty: none."""
     stage: str = ""
@@ -141,7 +141,7 @@ Completion = Awaitable[Any] | None
 """None: the event is done. An awaitable: the event is done once it completes, and the next event need not wait for it.
 An error of the awaitable counts as an error of the handler."""
 Handler = Callable[[Event], Awaitable[Completion]]
-"""Handles one event. An error, of the handler or of the awaitable it returned, causes a retry; see Options.attempts."""
+"""Handles one event. An error, of the handler or of the awaitable it returned, causes a retry. See Options.attempts."""
 BatchHandler = Callable[[Sequence[Event]], Awaitable[Completion]]
 """Handles consecutive events of one partition."""
 OnError = Callable[[Event, Exception], Awaitable[None]]

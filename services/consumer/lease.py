@@ -32,12 +32,12 @@ class Lease:
     The lease counts from the request, because an answer may wait unread while the process is stopped.
 
     The lease expires sooner in two cases:
-    - `rebalance_timeout_s` after the last request whose answer excluded a rebalance. By then a rebalance completes
-      without any member whose JoinGroup or SyncGroup is missing, even if its heartbeats arrive.
-    - After a gap: the process stood still for a third of a session (SIGSTOP, a suspended machine, a handler that blocks
-      the CPU). The lease is valid again with the first answer to a request sent after the gap.
+    - `rebalance_timeout_s` after the last request whose answer showed that no rebalance was in progress. A rebalance
+      completes after this time without the members that did not join it, even if they send heartbeats.
+    - After a gap, in which the process stood still for a third of a session (SIGSTOP, a suspended machine, a handler
+      that blocks the CPU). The lease is valid again with the first answer to a request sent after the gap.
 
-    The broker refuses the commits of a removed member; the lease keeps that member from repeating outputs.
+    The broker refuses the commits of a removed member. The lease keeps that member from repeating outputs.
     """
 
     def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Callable[[], float] = monotonic_s) -> None:
@@ -53,7 +53,7 @@ class Lease:
         return self._clock()
 
     def renew(self, sent_s: float, *, in_rebalance: bool = False) -> None:
-        """Renew the lease: the group has confirmed the membership.
+        """Renew the lease, because the group has confirmed the membership.
 
         sent_s: when the request was sent, by `now_s`. in_rebalance: a rebalance may be waiting for this member.
         """
@@ -75,7 +75,7 @@ class Lease:
         return self._renewed_s < self._gap_ended_s or now_s > ends_s
 
     async def wait_until_valid(self) -> None:
-        """Return at once while the lease is valid; if it is expired, wait for its renewal."""
+        """Return at once while the lease is valid. If it is expired, wait for its renewal."""
         while self.is_expired:
             self._renewed.clear()
             await self._renewed.wait()
@@ -90,7 +90,7 @@ class Lease:
         now_s = self._clock()
         gap_s = now_s - self._last_check_s
         if gap_s > self._session_s * MAX_GAP_SESSIONS:
-            log.warning("Process stood still for %.1f s; waiting for the group to confirm the membership", gap_s)
+            log.warning("The process stood still for %.1f s; waiting for the group to confirm the membership", gap_s)
             self._gap_ended_s = now_s
         self._last_check_s = now_s
         return now_s

@@ -123,7 +123,7 @@ class LogWatch:
             return None
 
     async def _handle_cut_off(self, partition: int, queue: PartitionQueue) -> None:
-        """Log it once; if the partition starts over, do so as soon as its backlog is served."""
+        """Log it once. If the partition starts over, do so as soon as its backlog is served."""
         at = TopicPartition(self._topic, partition)
         starts_over = self._on_reset is OnLogReset.START_OVER
         if queue not in self._reported_queues:

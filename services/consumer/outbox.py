@@ -28,7 +28,7 @@ _written: ContextVar[list[Record]] = ContextVar("written")
 """Outputs of the current attempt. Tasks that a handler starts inherit the list."""
 
 OwnedPartition = tuple[int, int | None]
-"""Partition, and the generation in which it was taken: outputs of an earlier generation are discarded."""
+"""Partition, and the generation in which it was taken. Outputs of an earlier generation are discarded."""
 
 
 class Outbox:
@@ -45,7 +45,7 @@ class Outbox:
         self._has_space.set()
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
-        """Add one record to the current attempt; the returned future is already done. Waits while the outbox is full.
+        """Add one record to the current attempt. The returned future is already done. Waits while the outbox is full.
 
         Raises RuntimeError outside a handler, and MessageSizeTooLargeError.
         """

@@ -20,7 +20,7 @@ from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 log = logging.getLogger(__name__)
 
 ACK_TIMEOUT_S: Final = 120.0
-"""How long an output may wait for a leader, or for its acknowledgement. After that the replica ends; the event is not
+"""How long an output may wait for a leader, or for its acknowledgement. After that the replica ends. The event is not
 committed, so it is served again."""
 CHECK_INTERVAL_S: Final = 1.0
 """Pause between two checks of the oldest output, seconds. Checks are counted, because a process that was frozen would
@@ -37,7 +37,7 @@ UNANSWERED_ERRORS: Final = (errors.RequestTimedOutError, errors.KafkaConnectionE
 NO_LEADER_ERRORS: Final = (errors.KafkaTimeoutError, errors.UnknownTopicOrPartitionError)
 """Errors of a producer that has found no buffer space, or no partition, within the request time-out."""
 LAST_COMMIT_TIMEOUT_S: Final = 2.0
-"""How long the commit before a handover is retried; must be below the rebalance time-out."""
+"""How long the commit before a handover is retried. It must be below the rebalance time-out."""
 RETRY_INTERVAL_S: Final = 0.05
 
 
@@ -85,7 +85,7 @@ class Output:
         await self._all_acknowledged.wait()
 
     async def watch(self) -> None:
-        """Raise KafkaTimeoutError once an output has waited too long; the producer itself retries without limit."""
+        """Raise KafkaTimeoutError once an output has waited too long. The producer itself retries without limit."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             self._checks += 1
@@ -154,7 +154,7 @@ class Committer:
                 await asyncio.sleep(self._interval_s)
 
     async def last_commit(self) -> bool:
-        """Commit before a handover, with retries; return whether the group has the offsets of all done events."""
+        """Commit before a handover, with retries. Return whether the group has the offsets of all done events."""
         try:
             async with asyncio.timeout(LAST_COMMIT_TIMEOUT_S):
                 # A coordinator that moves or restarts sends no event when it is back.
@@ -162,7 +162,7 @@ class Committer:
                     await asyncio.sleep(RETRY_INTERVAL_S)
                 return is_committed
         except TimeoutError:
-            log.warning("No commit confirmed within %g s; its events may be served again", LAST_COMMIT_TIMEOUT_S)
+            log.warning("No commit was confirmed within %g s; done events may be served again", LAST_COMMIT_TIMEOUT_S)
             return False
 
     async def commit(self) -> bool:
@@ -188,7 +188,7 @@ class Committer:
         try:
             await self._write(queues, offsets)
         except FENCED_ERRORS as error:
-            log.info("Commit refused (%s); its events may be served again", type(error).__name__)
+            log.info("The group refused a commit (%s); done events may be served again", type(error).__name__)
             return False
         except (*UNANSWERED_ERRORS, asyncio.CancelledError) as error:
             self._unanswered |= offsets

@@ -32,7 +32,7 @@ class OffsetTracker:
         """Offsets of begun events from the first event that is not done, ascending."""
         self._done: set[int] = set()
         self.uncommitted = 0
-        """Number of events that were begun and not committed; too high for a while where offsets have gaps."""
+        """Number of events that were begun and not committed. It is too high for a while if offsets have gaps."""
 
     def begin(self, offsets: Sequence[int]) -> None:
         """Note that these events, ascending, are handled from now on."""
@@ -40,7 +40,7 @@ class OffsetTracker:
         self.uncommitted += len(offsets)
 
     def undo_begin(self, offsets: Sequence[int]) -> bool:
-        """Forget that these events were begun; return whether that was possible."""
+        """Forget that these events were begun. Return whether that was possible."""
         if list(self.in_flight)[-len(offsets) :] != list(offsets):  # others were begun after them
             return False
         for _ in offsets:
@@ -96,7 +96,7 @@ class PolledRecord(NamedTuple):
     received_us: int
     """When the record was polled (µs since the epoch)."""
     arrived_s: float
-    """Arrival time by which events of all partitions are ordered; see the function `arrived_s`."""
+    """Arrival time by which events of all partitions are ordered. See the function `arrived_s`."""
 
 
 def arrived_s(timestamp_ms: int, received_us: int, now_s: float) -> float:
@@ -346,7 +346,7 @@ class PartitionQueues:
 
     @property
     def free_bytes(self) -> int:
-        """Return how many bytes may be polled. 0: an event that may start must start first."""
+        """Return how many bytes may be polled. 0: nothing may be polled until an event starts."""
         left = MAX_WAITING_BYTES - sum(queue.backlog_bytes for queue in self._queues.values())
         return max(left, 0 if self._startable.is_set() else 1)
 
@@ -360,7 +360,7 @@ class PartitionQueues:
         self._offer(self[partition])
 
     async def wait_until_idle(self, partitions: Iterable[int], timeout_s: float) -> set[int]:
-        """Wait until no event is in flight; return the partitions where that was reached within the timeout."""
+        """Wait until no event is in flight. Return the partitions where that was reached within the timeout."""
         queues = {partition: self._queues[partition] for partition in partitions}
         waits = [asyncio.ensure_future(queue.wait_until_idle()) for queue in queues.values() if not queue.is_idle]
         if waits:
@@ -382,7 +382,7 @@ class PartitionQueues:
         self.full_partitions.discard(partition)
 
     def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:
-        """Append polled records; those of a partition that is not owned are ignored."""
+        """Append polled records. Those of a partition that is not owned are ignored."""
         queue = self._queues.get(partition)
         if queue is not None:
             queue.put(records, received_us, self._clock())
@@ -390,7 +390,7 @@ class PartitionQueues:
             self._offer(queue)
 
     def pass_over(self, positions: Mapping[int, int]) -> None:
-        """Note the next offset that the client will fetch of each partition; see `PartitionQueue.pass_over`."""
+        """Note the next offset that the client will fetch of each partition. See `PartitionQueue.pass_over`."""
         for partition in positions.keys() & self._queues.keys():
             self._queues[partition].pass_over(positions[partition])
 
@@ -410,7 +410,7 @@ class PartitionQueues:
         return None
 
     def hold(self, is_held: bool) -> None:
-        """Start no event (True), or go on (False), also in partitions that waited for a commit."""
+        """Set whether no event may start. False also wakes partitions that waited for a commit."""
         self.is_held = is_held
         for queue in self._queues.values():
             self._offer(queue)

@@ -80,7 +80,7 @@ class AssignmentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_
     handed_over: dict[Partition, HandedOverOffset] = {}
     """Start offsets of the member's new partitions, so that it need not query the broker."""
     rejoin: bool = False
-    """The member must rejoin at once: some partitions are pending revocation."""
+    """The member must rejoin at once, because some partitions are pending revocation."""
     follow_ups: FollowUps = 0
     refused: Text = ""
     """Why the member gets no partitions; empty: it may get some."""
@@ -161,11 +161,11 @@ def place(
     previous: Mapping[int, str],
     absent_in_grace: Collection[str] = (),
 ) -> dict[str, list[int]]:
-    """Return member id → partitions, ascending. Each partition has at most one owner, each member an entry.
+    """Return member id → its partitions, ascending, for every member. Each partition has at most one owner.
 
-    If the plan has an assignment, it is followed. A partition whose planned owner is absent stays with its last owner;
-    without one, the member with the fewest partitions takes it. Otherwise all members get even counts, with few moves.
-    Deterministic: every leader computes the same result.
+    If the plan has an assignment, it is followed. A partition whose planned owner is absent stays with its last owner,
+    or else goes to the member with the fewest partitions. If the plan has no assignment, all members get even counts
+    with few moves. Every leader computes the same result.
     previous: partition → member id of the last owner, if known.
     absent_in_grace: absent replicas whose partitions wait for their return, unless another member still owns them.
     """
@@ -185,7 +185,7 @@ def place(
 
 
 def _eligible(plan: PlanRecord | None, members: Mapping[str, MemberMetadata]) -> dict[str, str]:
-    """Return name → id of the newest process of each name; draining and unplanned ones only if no others exist."""
+    """Return name → id of the newest process of each name. Draining and unplanned ones only if no others exist."""
     ids: dict[str, str] = {}
     for id_, member in sorted(members.items(), key=lambda at: (at[1].first_generation, at[1].incarnation, at[0])):
         ids[member.name] = id_

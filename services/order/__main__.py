@@ -53,7 +53,7 @@ class OrderSettings(ServiceSettings):
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
     partitioner: Partitioner = setting(Partitioner.KG, formerly="grouping")
-    """Partitioner of `payments.requested`; `explicit`: by the header `partition`, or else by the customer."""
+    """Partitioner of `payments.requested`. `explicit`: by the header `partition`, or else by the customer."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """Latency target (W) by which `cg` distinguishes busy partitions."""
     card_token_key: str = setting("")

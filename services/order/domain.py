@@ -193,7 +193,7 @@ _TYPES: Final = get_type_hints(OrderPlaced)  # without their limits: the rules r
 
 
 def problems_in(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return every problem of these decoded JSON fields of an order: missing, of a wrong type, or refused by a rule."""
+    """Return every problem of an order's decoded JSON fields: a field is missing, has a wrong type or breaks a rule."""
     problems = []
     for name, rule in _RULES:
         if name not in fields:

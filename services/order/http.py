@@ -18,7 +18,7 @@ from contracts.events import INTENDED_AT_HEADER, MAX_ORDER_BYTES, PLACED_AT_HEAD
 from contracts.topics import Topic
 from contracts.validation import DECODE_ERRORS
 from services.common import traces
-from services.common.records import effect_id, encode
+from services.common.records import effect_id, encode, mask_cards
 from services.common.service import Service
 from services.order.domain import fingerprint, problems_in
 from services.order.status import StatusBoard
@@ -32,7 +32,7 @@ MAX_RECENT_ORDERS: Final = 10_000  # placed orders remembered until the board re
 
 
 class OrdersApi:
-    """The HTTP handlers. All answers are JSON; an error is {"reasons": [...]}."""
+    """The HTTP handlers. All answers are JSON. An error is {"reasons": [...]}."""
 
     def __init__(self, service: Service, board: StatusBoard, token_key: str, api_token: str = "") -> None:
         self._service = service
@@ -77,7 +77,7 @@ class OrdersApi:
         return web.json_response(body, status=202, headers={"Location": location})
 
     async def place(self, order: OrderPlaced, intended_us: int) -> None:
-        """Write the order and wait until the broker has it; return at once if it was placed before.
+        """Write the order and wait until the broker has it. Return at once if it was placed before.
 
         intended_us: time at which the customer sent the order, µs since the epoch. Latencies count from it.
         Raises _RefusalError if its id belongs to another order, or if the broker does not acknowledge in time. In the
@@ -145,7 +145,7 @@ class _RefusalError(Exception):
 
     def __init__(self, code: int, *reasons: str) -> None:
         self.code = code
-        self.reasons = reasons
+        self.reasons = tuple(map(mask_cards, reasons))
         super().__init__(*reasons)
 
     def response(self) -> web.Response:

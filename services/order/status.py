@@ -26,7 +26,7 @@ _decode = msgspec.json.Decoder(OrderStatus).decode
 
 
 def tail_records(partitions: int) -> int:
-    """Return how many records a start reads from each partition of the topic: those of all orders to remember."""
+    """Return how many records a start reads from each partition of the topic. They cover all orders to remember."""
     return RECORDS_PER_ORDER * (MAX_ORDERS + MAX_OLD_ORDERS) // partitions
 
 

@@ -25,7 +25,7 @@ class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
     replica_number: int = setting(0, least=0)
     """Number of this replica for `speeds` and `slow_replicas`, from 0."""
     key_order: bool = setting(False)
-    """Require that each customer's events stay in order; partitioners that split keys are then refused."""
+    """Require that each customer's events stay in order. Partitioners that split keys are then refused."""
     partitioner: Partitioner = setting(Partitioner.EXPLICIT, formerly="grouping")
     """Partitioner that Order uses."""
 
@@ -67,7 +67,7 @@ class ServerDeadlines:
 
 
 class ServiceTimes:
-    """Service times of this replica: by its class and speed, and longer during its configured slow period."""
+    """Service times of this replica. They depend on its speed, and are longer during its configured slow period."""
 
     def __init__(self, settings: ReplicaSettings) -> None:
         self._settings = settings

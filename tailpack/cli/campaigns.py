@@ -53,7 +53,7 @@ def compare(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, max=10_000, help="Number of seeds for each case with anything random.  [default: 20]"),
+        typer.Option(min=1, max=10_000, help="Number of seeds for each case with random parts.  [default: 20]"),
     ] = None,
     axis: Annotated[str | None, typer.Option(metavar="NAME", help=f"Vary one setting over a range:\n\n{AXES}")] = None,
     trace: Trace = None,
@@ -93,7 +93,7 @@ def compare(
     )
     cases = chosen.cases_at_points()
     warn_live_only_faults(case.job(chosen.contenders()[0]).read_scenario() for case in cases)
-    typer.echo(f"compare: {len(cases)} cases, {chosen.seeds} seeds for each with anything random", err=True)
+    typer.echo(f"compare: {len(cases)} cases, and {chosen.seeds} seeds for each case with random parts", err=True)
     with matrix_progress("simulated runs", out) as announce:
         found = run_matrix(chosen, out, processes=processes, announce=announce)
     text = page(found)

@@ -116,7 +116,7 @@ def _simulate(chosen: "ScenarioFile", trace: Any, out: Path | None, *, best: boo
         result = _with_optimum(result, chosen, sent)
     if trace is not None:
         result = msgspec.structs.replace(result, scenario=trace.name)
-        note = f"{trace.name}: spacing of events within each second: {chosen.load.spacing}; --set spacing=… changes it"
+        note = f"{trace.name}: spacing of events within each second: {chosen.load.spacing} (--set spacing=… changes it)"
         if sent.trace is not None:
             note = f"{trace.name}: {sent.events:,} events at their recorded times, {sent.partitions} partitions"
         _note(note)

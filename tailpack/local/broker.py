@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from autoscaler.live.launchers.processes import process_identity
 from contracts.children import last_log_line
+from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
 from loadgen.children import defer_stop_signals
 from tailpack.errors import TailpackError
@@ -65,6 +66,8 @@ class Node:
             return msgspec.json.decode((self.folder / STATE_FILE).read_bytes(), type=NodeState)
         except FileNotFoundError:
             return None
+        except (OSError, *DECODE_ERRORS) as broken:
+            raise TailpackError(f"{self.folder}: {STATE_FILE} is unreadable ({broken}); use another folder") from broken
 
     def process(self) -> psutil.Process | None:
         """Return the node's process; None if it does not run."""
@@ -216,7 +219,7 @@ class Broker:
             raise
 
     def _states(self, port: int) -> list[NodeState]:
-        """Return the ports for the nodes that do not run. They are unchanged if other nodes run and use them."""
+        """Return the ports for the nodes that do not run. These do not change if other nodes run, which use them."""
         down = [node.state for node in self.nodes.values() if node.pid is None]
         if len(down) == len(self.nodes):
             assigned = assign_ports(down, port)

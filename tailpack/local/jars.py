@@ -74,7 +74,7 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
         try:
             _fetch(jars, fresh)
             if invalid := _invalid_jars(jars, fresh):
-                raise TailpackError(f"{invalid[0]}: checksum differs from the lock file; nothing installed, try again")
+                raise TailpackError(f"{invalid[0]}: checksum differs from the lock file: not installed; try again")
             fresh.chmod(0o755)  # an image is built as root and run as another user
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)

@@ -15,6 +15,7 @@ import msgspec
 from autoscaler.live.launcher import stop_orphans
 from autoscaler.live.launchers.processes import ProcessLauncher, read_pid_files
 from bench.scenario import Scenario
+from contracts.children import limit_log
 from contracts.connection import Connection
 from contracts.validation import as_environment
 from loadgen.children import STOP_DEADLINE_S, Child, python_module
@@ -42,6 +43,7 @@ class Supervised(Child):
         now: monotonic time, s.
         """
         if self.exit_status is None:
+            limit_log(self.log)
             return None
         if self._restart_at is None:
             pause = RESTART_BACKOFF_S[min(self.restarts, len(RESTART_BACKOFF_S) - 1)]
@@ -128,7 +130,7 @@ class Stack:
         return [name for name, port in self.ports.items() if not _is_healthy(port)]
 
     def failed(self) -> Supervised | None:
-        """Return an ended process that is not restarted: it runs once or has failed too often; None: no process."""
+        """Return an ended process that is not restarted, because it runs once or has failed too often; else None."""
         ended = [child for child in self.children if child.exit_status is not None]
         return next((child for child in ended if self._runs_once(child) or child.restarts >= START_ATTEMPTS), None)
 

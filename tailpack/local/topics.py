@@ -28,7 +28,7 @@ ADVICE: Final[dict[int, str]] = {
     KafkaError._AUTHENTICATION: "correct sasl.mechanism, sasl.username or sasl.password",
     KafkaError._SSL: "correct security.protocol or ssl.ca.location",
 }
-"""Error after which librdkafka would retry forever → remedy."""
+"""Error → remedy. These are errors after which librdkafka would retry forever."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Kills in mid-run, with real Payment replicas: nothing is lost, and the group goes on."""
+"""Real Payment replicas are killed during a run: no event is lost, and the group continues."""
 
 import signal
 from pathlib import Path

@@ -15,7 +15,9 @@ pytestmark = [pytest.mark.kafka, needs_libfaketime]
 STEPPED = re.compile(r"clock: wall clock jumped by [+-]\d+\.\d s").match
 
 
-def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_a_jump_of_the_wall_clock_kills_no_replica_and_stops_no_tick(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
     create_topics(kafka, namespace, PARTITIONS)
     clock = SteppedClock(tmp_path)
     with Autoscaler(kafka, namespace, tmp_path / "state", more=clock.environ) as autoscaler:

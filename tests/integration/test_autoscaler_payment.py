@@ -1,6 +1,6 @@
-"""The autoscaler with real replicas: up under load, down after it, every payment served.
+"""The autoscaler scales real replicas up under load and down after it, and every payment is served.
 
-Ours obey its plans; those of other runtimes obey none: it decides how many, and the group places its partitions itself.
+Our replicas follow its plans. For other runtimes it decides only the number of replicas; the group assigns partitions.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""Pods keep the launchers' contract on a real control plane."""
+"""The launcher of pods passes the tests for all launchers on a real control plane."""
 
 import json
 import os

@@ -117,19 +117,5 @@ def changed(**values: object) -> Result:
     return msgspec.structs.replace(example(), **values)
 
 
-def unjournaled() -> Result:
-    """Return the result for events of another application, with three columns and no journal."""
-    series = example().series
-    nothing = (None,) * len(series.arrivals)
-    unknown = msgspec.structs.replace(series, requested_replicas=nothing, ready_replicas=nothing, lag=nothing)
-    return changed(
-        world="unknown", series=unknown, replica_minutes=None, decisions=(), tail=None, cost=None, effects=None,
-        **dict.fromkeys(
-            ("scale_ups", "scale_downs", "reassignments", "moved_partitions", "lost", "refused", "duplicates",
-             "order_violations", "dead_letters"),
-        ),
-    )  # fmt: skip
-
-
 if __name__ == "__main__":
     write(example(), Path(sys.argv[1]))

@@ -15,7 +15,7 @@ class IgnoreStuckPartitions(PolicyWrapper):
     """Reports stuck partitions in the reason, and hides their lag from the inner policy, so the group does not scale.
 
     A partition is stuck if for `after_s` it has lag, makes no progress (λ·Δt − Δlag of less than one event), and has
-    the same ready owner. Its λ stays visible: its events have to be served once the fault is fixed. It is not stuck if
+    the same ready owner. Its λ stays visible, for its events must be served once the fault is fixed. It is not stuck if
     its owner is silent or its offsets cannot be read, because then its progress is unknown.
     """
 
@@ -149,7 +149,7 @@ class Fallback(PolicyWrapper):
 
 
 def plan_problem(observation: GroupObservation, plan: Plan) -> str:
-    """Return why a plan is invalid; an empty text if it is valid."""
+    """Return why a plan is invalid, or an empty text."""
     partitions = len(observation.partitions)
     if not plan.replicas:
         return "it has no replica"

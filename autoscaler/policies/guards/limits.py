@@ -85,8 +85,8 @@ class Bounds(PolicyWrapper):
 class StabiliseDown(PolicyWrapper):
     """Scales down only to the maximum count that was wanted within a window, as Kubernetes' HPA does.
 
-    The count at the first decision counts as wanted. A plan with owners is not changed: it waits until no larger count
-    has been wanted for `window_s`.
+    The group's count at the first decision is included. A plan with owners is not changed. It waits until no larger
+    count has been wanted for `window_s`.
     """
 
     window_s: float
@@ -186,8 +186,7 @@ def _spread_by_rate(observation: GroupObservation, count: int, prefix: str) -> P
     bins = _fill(items_of(observation), np.array(rates))
     owners: dict[int, str] = {}
     staying: set[str] = set()
-    # equally fast replicas are interchangeable: each keeps its partitions if possible
-    for rate in dict.fromkeys(rates):
+    for rate in dict.fromkeys(rates):  # equally fast replicas are interchangeable: each keeps what it can
         alike = [bin_ for bin_, its_rate in zip(bins, rates, strict=True) if its_rate == rate]
         equally_fast = [replica.name for replica in best_first if rate_of[replica.name] == rate]
         names = name_bins(alike, observation.assignment, equally_fast, prefix)
@@ -197,7 +196,7 @@ def _spread_by_rate(observation: GroupObservation, count: int, prefix: str) -> P
 
 
 def _fill(items: Sequence[Item], rates: NDArray[np.float64]) -> list[Bin]:
-    """Put each item, largest λ first, where λ/μ is least afterwards; ties by lag/μ, then number of items/μ."""
+    """Put each item, largest λ first, where λ/μ is least afterwards. Ties by lag/μ, then number of items/μ."""
     totals = np.zeros((3, len(rates)))
     contents: list[list[Item]] = [[] for _ in rates]
     for item in sorted(items, key=lambda item: (-item.arrival_rate, -item.lag, item.partition)):

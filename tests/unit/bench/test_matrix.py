@@ -1,4 +1,4 @@
-"""The matrix: what its jobs are, that each is computed once, and that a job that fails does not end the others."""
+"""A matrix computes each of its jobs once, and a failed job does not end the others."""
 
 import multiprocessing
 import subprocess

@@ -1,4 +1,4 @@
-"""Scenario files: right ones become values, wrong ones are answered with every mistake at once."""
+"""A valid scenario file becomes values. All errors of an invalid file are reported together."""
 
 from pathlib import Path
 

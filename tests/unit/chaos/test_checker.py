@@ -1,4 +1,4 @@
-"""The checker finds exactly what is wrong: feeds that are well say nothing, and one with a fault says that fault."""
+"""The checker finds each violation, and finds none in valid evidence."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -54,7 +54,7 @@ def broken(**changes: object) -> Evidence:
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_what_is_well_says_nothing(name: str) -> None:
+def test_valid_evidence_has_no_violation(name: str) -> None:
     assert not CHECKS[name](well())
 
 

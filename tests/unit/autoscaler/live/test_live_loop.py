@@ -108,18 +108,3 @@ def test_the_warm_up_ends_for_every_policy_and_scales_up_and_down(name: str) -> 
         actions = [decision.action for decision in policy.decisions]
         assert actions[-1] is Action.DOWN
         assert Action.UP in actions
-
-
-class FailingPolicy:
-    name = "fails"
-    calls = 0
-
-    def decide(self, observation: GroupObservation) -> Decision:
-        self.calls += 1
-        raise OSError("cannot cache function: read-only file system")
-
-
-def test_a_policy_that_fails_ends_only_its_warm_up() -> None:
-    policy = FailingPolicy()
-    warm_up_policy(policy, 8, 1)
-    assert policy.calls == 1

@@ -1,4 +1,4 @@
-"""Scenarios with stages: how they are written, what they come to, and both ways to scale them side by side."""
+"""Scenarios with stages: their files, their figures, and coordinated and separate scaling."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A simulated run's report judges it as the simulator does."""
+"""The report of a simulated run has the figures of the simulator."""
 
 from pathlib import Path
 

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from contracts.journal import PlanAlternative
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +154,17 @@ class Action(StrEnum):
     NO_CHANGE = "no-change"
 
 
+class Alternative(NamedTuple):
+    """A plan that was considered, with its predicted result and cost within the policy's horizon."""
+
+    replicas: int
+    moved: int
+    in_sla: float
+    """Predicted share of waiting and expected events that are in time."""
+    cost_s: float
+    """Replica-seconds, including late events at their price. The policy chooses the cheapest allowed plan."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The plan that a policy wants, and why. With the action `NO_CHANGE`, this is the plan in force."""
@@ -164,7 +173,7 @@ class Decision:
     plan: Plan
     reason: str
     """One sentence with the deciding numbers, e.g. which replica exceeds which capacity."""
-    alternatives: tuple[PlanAlternative, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
     """Plans that were considered: the chosen one, then the others by cost; empty for policies that follow a rule."""
     fault: str = ""
     """Problem of the policy, if the fallback made this decision; else empty."""

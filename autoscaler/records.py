@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from autoscaler.model import Action, Decision, GroupObservation
-from contracts.journal import PartitionState, TickRecord
+from contracts.journal import PartitionState, PlanAlternative, TickRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def decision_record(observation: GroupObservation, decision: Decision, *, epoch:
         requested_replicas=observation.requested_replicas,
         planned_replicas=decision.plan.count,
         epoch=epoch,
-        alternatives=decision.alternatives,
+        alternatives=tuple(PlanAlternative(**plan._asdict()) for plan in decision.alternatives),
     )
 
 

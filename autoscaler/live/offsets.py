@@ -34,9 +34,7 @@ BEGINNINGS_EVERY_S: Final = 10.0
 """Interval of reading the first offsets. Logs are truncated rarely."""
 MIN_WAIT_S: Final = 0.05
 NO_LEADER: Final = -1
-OPEN_TRANSACTION_S: Final = 10.0
-"""Age from which an open transaction is reported. Most end within a second."""
-ISOLATION: Final = "isolation.level"
+OPEN_TRANSACTION_S: Final = 10.0  # age from which it is reported; most end within a second
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 PARTITIONS_PER_REQUEST: Final = 500
 """Most partitions in a request. librdkafka's time grows with the square of their number: 10,000 partitions take half a
@@ -48,7 +46,6 @@ class PartitionOffsets:
     """Offsets of one partition; None: unknown."""
 
     end: int | None
-    """Last stable offset; for a foreign group that has read beyond it, what it has committed."""
     committed: int | None
     """Next offset of the group. Without a commit: the beginning (our reset is `earliest`), None for a foreign group."""
     beginning: int | None = None
@@ -98,7 +95,9 @@ class OffsetReader:
         group, topic = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
         config = client_config(connection, group_id=group, enable_auto_commit=False)
         deadline_s = min(0.8, interval_s / 2)
-        return cls(lambda level: Consumer(config | {ISOLATION: level}), topic=topic, deadline_s=deadline_s, **options)
+        return cls(
+            lambda level: Consumer(config | {"isolation.level": level}), topic=topic, deadline_s=deadline_s, **options
+        )
 
     def read(self) -> tuple[float, tuple[PartitionOffsets, ...]]:
         """Return the arrival time of the end offsets (seconds, by the clock), and the offsets of all partitions.

@@ -48,9 +48,7 @@ class Problems:
     warn: called with each log line. set_condition: called with a component and whether it has a problem.
     """
 
-    def __init__(
-        self, warn: Callable[[str], None], set_condition: Callable[[str, bool], None] = lambda *_: None
-    ) -> None:
+    def __init__(self, warn: Callable[[str], None], set_condition: Callable[..., None] = lambda *_: None) -> None:
         self._warn, self._set_condition = warn, set_condition
         self._calls: dict[str, int] = {}
         self.current: Mapping[str, str] = MappingProxyType({})

@@ -64,11 +64,9 @@ class Packing(NamedTuple):
 
 
 @compiled
-def new_packing(consumers: int) -> Packing:
-    """Return an empty packing for `consumers` consumers: none is open, and none has load."""
-    return Packing(
-        np.empty(consumers, np.int64), np.zeros(consumers), np.zeros(consumers, np.bool_), np.array([0, 0, NONE])
-    )
+def new_packing(count: int) -> Packing:
+    """Return an empty packing for `count` consumers: none is open, and none has load."""
+    return Packing(np.empty(count, np.int64), np.zeros(count), np.zeros(count, np.bool_), np.array([0, 0, NONE]))
 
 
 @compiled

@@ -62,9 +62,7 @@ class Landau:
         speeds = np.minimum(self._write_speeds(observation), observation.service_rate)
         since_s, interval_s = observation.at_s - self._packed_s, self.options.interval_s
         due = f"{number(since_s)} s since the last packing" if since_s < math.inf else "first packing"
-        why = (
-            describe_unowned(observation) or _full(observation, speeds) or (due if since_s >= interval_s - 1e-6 else "")
-        )
+        why = describe_unowned(observation) or _full(observation, speeds) or due * (since_s >= interval_s - 1e-6)
         if not why:
             why = f"no replica is full, and the next packing is in {number(interval_s - since_s)} s"
             return no_change(observation, f"{why}: no change at {observation.requested_replicas}")

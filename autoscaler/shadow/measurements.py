@@ -61,10 +61,7 @@ class MemberReader:
 
 
 def readers_of(topic: str, places: Mapping[str, Sequence[TopicPartition]]) -> dict[str, frozenset[int]]:
-    """Return member → its partitions of `topic`.
-
-    Members with partitions of other topics only are left out; so are idle ones, if no member reads `topic` any more.
-    """
+    """Return member → its partitions of `topic`, without readers of other topics, and idle ones if none reads it."""
     own = {member: frozenset(at.partition for at in held if at.topic == topic) for member, held in places.items()}
     idle_count = any(own.values()) or not any(places.values())
     return {member: read for member, read in own.items() if read or (idle_count and not places[member])}

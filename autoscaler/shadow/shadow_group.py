@@ -68,10 +68,9 @@ class ShadowGroup:
     @property
     def unknown(self) -> str:
         """What cannot be known about the group's waits, and does not count; empty: nothing."""
-        places, age = self._loads.without_commit, f"{self.unknown_s:.0f} s of each wait (the age of its commits)"
-        listed = first_few(map(str, sorted(places)), ", ")
-        causes = (age if self.unknown_s else "", f"partition {listed} (without a commit)" if places else "")
-        return "; ".join(cause for cause in causes if cause)
+        causes = [f"partition {number} (without a commit)" for number in sorted(self._loads.without_commit)]
+        age = [f"{self.unknown_s:.0f} s of each wait (the age of its commits)"] if self.unknown_s else []
+        return first_few([*age, *causes], "; ")
 
     @property
     def unknown_s(self) -> float:

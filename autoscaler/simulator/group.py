@@ -188,9 +188,8 @@ class SimulatedGroup:
 
     def _place(self) -> None:
         members = self.members.planned
-        counted = self._plan.assignment is None
         self._placement = place_partitions(
-            self._placement, members, counted=counted, dying=self._dying, dead=self._dead
+            self._placement, members, counted=self._plan.assignment is None, dying=self._dying, dead=self._dead
         )
         ready = [member.number for member in members if member.ready]
         self._rebalance.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)

@@ -202,14 +202,12 @@ def _merge(events: Rows, base: int, one: int, other: int) -> int:
 
 
 @compiled
-def reassign(
-    events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, now_us: int, returned: int
-) -> None:
+def reassign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, now_us: int, lost: int) -> None:
     """Carry out the pending commands: assign the unstarted events of concerned replicas and partitions again.
 
-    returned: sorted chain of the uncommitted events of a killed replica, whose partitions are concerned.
+    lost: sorted chain of the uncommitted events of a killed replica, whose partitions are concerned.
     """
-    heads = np.full(len(replicas) + len(partitions) + 1, returned)
+    heads = np.full(len(replicas) + len(partitions) + 1, lost)
     count = 1
     for replica in range(len(replicas)):
         if replicas[replica].concerned:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals
+from autoscaler.model import Alternative, Decision, GroupObservation, Plan, RecentArrivals
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, no_change, number
 from autoscaler.policies.settings import PolicySettings
@@ -20,7 +20,6 @@ from autoscaler.policies.tail_aware.prediction import late_of, late_until, predi
 from autoscaler.policies.tail_aware.proposals import needed, proposals
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Situation, horizon
 from autoscaler.policies.tail_aware.starts import PeakFloor, ReplicaTracker, StartUpTimes
-from contracts.journal import PlanAlternative
 from contracts.settings import Settings, setting
 
 MIN_SLOTS_BETWEEN_DECISIONS: Final = 2
@@ -387,13 +386,13 @@ def _cost(one: Candidate) -> float:
     return one.cost
 
 
-def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Iterator[PlanAlternative]:
+def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Iterator[Alternative]:
     cheapest: dict[int, Candidate] = {}
     for one in sorted(found, key=_cost):
         cheapest.setdefault(len(one.replicas), one)
     cheapest.pop(len(chosen.replicas), None)
     for one in (chosen, *cheapest.values()):
-        yield PlanAlternative(replicas=len(one.replicas), moved=one.moved, in_sla=_in_sla(now, one), cost_s=one.cost)
+        yield Alternative(len(one.replicas), one.moved, _in_sla(now, one), one.cost)
 
 
 def _in_sla(now: Situation, one: Candidate) -> float:

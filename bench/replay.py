@@ -174,7 +174,7 @@ def read_run(folder: Path) -> RecordedRun:
     info = _record(folder, RUN_FILE, RunInfo, "this is not the folder of a run")
     result = _record(folder, RESULT_FILE, Result, "make the report first: tailpack report RUN_DIR")
     try:
-        (events,), journal = load_events(folder / EVENTS).pieces(lambda rows: rows), Journal(load_journal(folder))
+        events, journal = load_events(folder / EVENTS).table(), Journal(load_journal(folder))
     except ReportError as error:
         raise InvalidSettingsError([f"{folder}: {error}"]) from error
     recorded = RecordedRun(info, result, _served(events, result.provenance.started_us), journal)

@@ -12,10 +12,11 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from report.stored import CUSTOMER_COLUMN, check_events, row_groups, table_of
+from report.columns import integers, numbered
+from report.measures import MINUTE_US
+from report.stored import CUSTOMER_COLUMN, check_events, row_groups
 from report.table import T, Table
 
-MINUTE_US: Final = 60_000_000
 COMMON_COLUMNS: Final = (
     "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "partition", "offset", "replica", "epoch",
 )  # fmt: skip
@@ -61,7 +62,9 @@ def _piece(make: Callable[[Table], T], unit: tuple[str, int]) -> T:
     file = parquet.ParquetFile(place)
 
     def column(name: str) -> Any:
-        read = file.read([name]) if group < 0 else file.read_row_group(group, [name])
-        return read.column(name)
+        if name not in file.schema_arrow.names:
+            raise KeyError(name)
+        return (file.read([name]) if group < 0 else file.read_row_group(group, [name])).column(name)
 
-    return make(table_of(file.schema_arrow.names, column))
+    numbers, replicas = numbered(column("replica"))
+    return make(Table({"replica": numbers}, replicas, lambda name: integers(column(name))))

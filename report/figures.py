@@ -147,14 +147,8 @@ def _describe_effects(lost: int | None, effects: Effects | None) -> list[str]:
     return [", ".join(clauses)] if clauses else []
 
 
-def needs_spark(events: Path, master: str) -> bool:
-    """Return whether a report needs Spark: events still in topics, too many for one process, or a cluster."""
-    most = stored.MAX_EVENTS_IN_MEMORY if master.startswith("local") else 0
-    return not stored.is_complete(events) or stored.count(events) > most
-
-
 def report_stored(folder: Path) -> Result:
-    """Report on the run in `folder` and write result.json there. Raises ReportError."""
+    """Report on the run in `folder` from its Parquet files, and write result.json there. Raises ReportError."""
     run = load_run(folder)
     try:
         result = measure(run, stored.load_events(folder / EVENTS), stored.load_journal(folder), now_us=clock_us())

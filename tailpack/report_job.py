@@ -42,7 +42,7 @@ def wait_for_spark(announce: Callable[[str], None]) -> None:
 def write_report(
     run: Path,
     *,
-    master: str = "local[2]",
+    master: str = "",
     announce: Callable[[str], None] = lambda _: None,
     while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
     extra: Sequence[str] = (),

@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 
 from bench import BenchError
-from report.run_info import EVENTS, RUN_FILE
+from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.provenance import newest_run
@@ -53,13 +53,14 @@ def make_report(
 ) -> Path:
     """Report on the run in the folder `source`, or on the given events; return the folder. Raises TailpackError."""
 
-    def write(folder: Path, words: Sequence[str] = ()) -> Path:
-        with console.status("Spark computes the report"):
-            write_report(folder, master=master, extra=words, announce=lambda text: console.print(text, highlight=False))
-        return folder
+    def announce(text: str) -> None:
+        console.print(text, highlight=False)
 
     if inputs.events is not None:
-        return write(Path(source), _custom_events_arguments(Path(source), inputs))
+        folder, words = Path(source), _custom_events_arguments(Path(source), inputs)
+        with console.status("computing the report"):
+            write_report(folder, master=master, extra=words, announce=announce)
+        return folder
     if inputs.journal is not None:
         raise TailpackError("--journal needs --events")
     if not Path(source).is_dir():
@@ -68,25 +69,33 @@ def make_report(
         raise TailpackError(f"{source}: the run defines its own SLO; leave out {inputs.slo_arguments()[0]}")
     check_run(Path(source))
     folder = Path(source)
-    if not _report_without_spark(folder, master):
-        with _leftover_broker(folder, console):
-            write(folder)
+    with _leftover_broker(folder, console), console.status("computing the report"):
+        report_run(folder, master, announce)
     return folder
 
 
-def _report_without_spark(folder: Path, master: str) -> bool:
-    """Report on a run with its events in the folder; return False if they are too many. Raises TailpackError."""
+def report_run(
+    folder: Path,
+    master: str,
+    announce: Callable[[str], None],
+    while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
+) -> None:
+    """Report on a run in this process, or by Spark if it is large or has a `master`. Raises TailpackError.
+
+    while_waiting: see `write_report`.
+    """
     from report import ReportError  # noqa: PLC0415  numpy only where it is needed
-    from report.figures import needs_spark, report_stored  # noqa: PLC0415
     from report.page import page  # noqa: PLC0415
+    from report.topics import report_here  # noqa: PLC0415
 
     try:
-        if needs_spark(folder / EVENTS, master):
-            return False
-        page.write(report_stored(folder), folder / page.PAGE_FILE)
+        result = None if master else report_here(folder, announce)
     except ReportError as error:
         raise TailpackError(f"the report failed: {error}") from error
-    return True
+    if result is None:
+        write_report(folder, master=master, announce=announce, while_waiting=while_waiting)
+    else:
+        page.write(result, folder / page.PAGE_FILE)
 
 
 def newest_in(out: Path) -> Path:

@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m report.spark", description=__doc__)
     add = parser.add_argument
     add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json, or folder for the result")
-    add("--master", default="local[2]", help="Spark master (default: %(default)s)")
+    add("--master", default="", help="Spark master (default: Spark only for large runs, local[2])")
     add("--jars", type=Path, action="append", default=[], help="folder of Spark's Kafka connector")
     add("--events", metavar="URI", help="Parquet file or folder with events; without run.json: external events")
     add("--journal", metavar="URI", help="journal of --events (default: journal.parquet next to them, if it exists)")

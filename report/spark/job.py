@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,27 +12,29 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from contracts.clock import now_us
-from contracts.connection import Connection
 from contracts.journal import JournalEntry
 from report import ReportError, stored
-from report.figures import measure, needs_spark, report_stored, save
+from report.figures import measure, save
 from report.result import Result
 from report.run_info import EVENTS, RunInfo, load_run, run_of_files, with_time_range
 from report.spark import innermost_cause
 from report.spark.rows import SparkRows
 from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
-from report.spark.topics import RunTopics, gather, kafka_options, topics_of, topics_on
+from report.spark.topics import kafka_options, write_events
 from report.table import Rows
+from report.topics import RunReader, gather, report_here
 
-MAX_SHORT_JOB_EVENTS: Final = 300_000
-"""Most events of a run that Spark treats as a short job."""
+LOCAL_MASTER: Final = "local[2]"
 SCRATCH_FOLDER: Final = "rows.tmp"
 """Folder of temporary files of a report, in the run folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where the job runs: a Spark master, and the folders with the jars of the Kafka connector."""
+    """Where the job runs: a Spark master, and the folders with the jars of the Kafka connector.
+
+    Without a master, only runs that are too large for one process use Spark, on this machine.
+    """
 
     master: str
     jars: Sequence[Path]
@@ -54,19 +57,17 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     run = load_run(folder)
     if files:
         return _report_files(folder, run, cluster, files)
-    if not needs_spark(folder / EVENTS, cluster.master):
-        return report_stored(folder)
-    if stored.is_complete(folder / EVENTS):
-        return _report(folder, run, cluster)
-    address = {"bootstrap_servers": run.bootstrap_servers, "client_properties": run.client_properties}
-    connection = Connection(**address, namespace=run.run)
-    try:
-        present = topics_on(connection)
-    except ReportError as away:
-        events = folder / EVENTS
-        incomplete = f"; {events} is incomplete: it holds no {stored.SUCCESS_FILE}" if events.exists() else ""
-        raise ReportError(f"{away}{incomplete}") from away
-    return _report_topics(folder, run, cluster, connection, topics_of(run, present))
+    if not cluster.master and (result := report_here(folder)):
+        return result
+    if not stored.is_complete(folder / EVENTS):
+        reader = RunReader(folder, run)
+        options = kafka_options(reader.connection)  # before Spark starts, because it may raise
+        spark = _session(folder, run, cluster)
+        try:
+            gather(reader, folder, partial(write_events, spark=spark, options=options, reader=reader))
+        except (PySparkException, Py4JError) as failed:
+            raise _not_read(folder, failed) from failed
+    return _report(folder, run, cluster)
 
 
 def report_files(
@@ -93,16 +94,6 @@ def _report_files(folder: Path, run: RunInfo, cluster: Cluster, files: Files) ->
         shutil.rmtree(place.parent, ignore_errors=True)
 
 
-def _report_topics(folder: Path, run: RunInfo, cluster: Cluster, connection: Connection, topics: RunTopics) -> Result:
-    options = kafka_options(connection)  # before Spark starts, because it may raise
-    spark = _session(folder, run, cluster)
-    try:
-        gather(spark, options, topics, folder)
-    except (PySparkException, Py4JError) as failed:
-        raise _not_read(folder, failed) from failed
-    return _report(folder, run, cluster)
-
-
 def _report(
     folder: Path,
     run: RunInfo,
@@ -119,7 +110,7 @@ def _report(
     """
     events, report_us = place or folder / EVENTS, now_us()
     try:
-        if needs_spark(events, cluster.master):
+        if cluster.master or stored.count(events) > stored.MAX_EVENTS_IN_MEMORY:
             spark = _session(folder, run, cluster)
             size_shuffles(spark, stored.count(events))
             rows: Rows = SparkRows(spark, events, folder / SCRATCH_FOLDER, known)
@@ -140,8 +131,7 @@ def _report(
 
 
 def _session(folder: Path, run: RunInfo, cluster: Cluster) -> SparkSession:
-    short = 0 < run.events_scheduled <= MAX_SHORT_JOB_EVENTS
-    spark = open_session(cluster.master, jar_files(cluster.jars), folder / LOG_FILE, short=short)
+    spark = open_session(cluster.master or LOCAL_MASTER, jar_files(cluster.jars), folder / LOG_FILE)
     await_workers(spark)
     size_shuffles(spark, run.events_scheduled)
     return spark

@@ -50,9 +50,6 @@ JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
 """JVM options without which the JVM never compiles the methods above 8,000 bytes that Spark generates."""
 JAVA_TOO_NEW_ERROR: Final = "getSubject is not supported"
 """Error of Java 24 and newer with the Hadoop of Spark 4.0."""
-QUICK_START_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""A short job ends before the optimising compiler pays off. TieredStopAtLevel=1 alone would shrink the code cache to a
-fifth, which eight jobs in one process fill."""
 
 
 def jar_files(folders: Sequence[Path]) -> list[Path]:
@@ -62,10 +59,10 @@ def jar_files(folders: Sequence[Path]) -> list[Path]:
     return [jar for folder in folders for jar in sorted(folder.glob("*.jar"))]
 
 
-def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -> SparkSession:
+def open_session(master: str, jars: Sequence[Path], log: Path) -> SparkSession:
     """Start Spark on `master`, or return the open session of this process.
 
-    log: file for the output of the JVM. short: whether to optimise for start-up, because the job is small.
+    log: file for the output of the JVM.
     Raises ReportError without Java, for an invalid master, or if the session does not start.
     """
     check_master(master)
@@ -73,10 +70,9 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
     if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
         raise ReportError("Java is missing: install 17 or 21 (Debian: apt install openjdk-17-jre-headless)")
     builder = SparkSession.builder.master(master).appName("tailpack report")
-    java = f"{JAVA_OPTIONS} {QUICK_START_OPTIONS}" if short else JAVA_OPTIONS
-    settings = SPARK_SETTINGS | {"spark.driver.extraJavaOptions": java}
+    settings = SPARK_SETTINGS | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
     if master.startswith("local"):
-        settings |= LOCAL_SETTINGS | {"spark.driver.memory": "1g" if short else "2g"}
+        settings |= LOCAL_SETTINGS | {"spark.driver.memory": "2g"}
     if jars:
         settings |= {"spark.jars": ",".join(str(jar.resolve()) for jar in jars)}
     for key, value in settings.items():

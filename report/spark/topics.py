@@ -1,62 +1,78 @@
-"""Read the topics of a run with Spark into events.parquet and journal.parquet; map the connection to Java options."""
+"""Read the events of a large run with Spark, and join them in its workers; map the connection to Java options."""
 
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 
 from contracts.connection import Connection
-from contracts.topics import Topic, qualified
+from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER
+from contracts.topics import Topic
 from report import ReportError
-from report.run_info import EVENTS, JOURNAL, RunInfo
-from report.spark.events import event_rows, journal_entries, refused_records, typed_records
+from report.records import JoinedEvents, Record
 from report.spark.rows import local
-from report.stored import COLUMN_OF, version_error
+from report.stored import row_groups
+from report.topics import ANSWER_TIMEOUT_S, RunReader
 
-ANSWER_TIMEOUT_S: Final = 10.0
 POLL_TIMEOUT_MS: Final = 30_000
 LOGIN_PACKAGE: Final = "org.apache.kafka.common.security"
+RECORDS_PER_FILE: Final = 500_000
+"""Records that a worker joins in its memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunTopics:
-    """Names of the topics of a run on the broker; None: the topic does not exist."""
+def write_events(
+    place: Path, refused: Mapping[str, int], *, spark: SparkSession, options: Mapping[str, str], reader: RunReader
+) -> set[int]:
+    """Spread the records by their event over temporary files, and join each file in a worker: an EventWriter.
 
-    events: Mapping[str, Topic]
-    dead_letters: str | None = None
-    journal: str | None = None
-
-
-def topics_on(connection: Connection) -> frozenset[str]:
-    """Return the names of the topics on the broker. Raises ReportError if it does not answer in time."""
-    quiet = {"log_level": 0, "error_cb": lambda _: None}  # the exception has the message
-    try:
-        listed = AdminClient({**connection.librdkafka(), **quiet}).list_topics(timeout=ANSWER_TIMEOUT_S)
-    except KafkaException as away:
-        reason, remedy = away.args[0].str(), "start it, or use a run folder with events.parquet"
-        raise ReportError(f"Kafka at {connection.bootstrap_servers} does not answer ({reason}): {remedy}") from away
-    return frozenset(listed.topics)
-
-
-def read_topics(spark: SparkSession, options: Mapping[str, str], topics: Sequence[str]) -> DataFrame:
-    """Return all committed records of `topics` with headers. options: from `kafka_options`."""
+    options: from `kafka_options`.
+    """
     timeout_ms = str(int(ANSWER_TIMEOUT_S * 1000))
     settings = {
         **options,
         "kafka.isolation.level": "read_committed",
         "kafka.request.timeout.ms": timeout_ms,
         "kafka.default.api.timeout.ms": timeout_ms,
-        "subscribe": ",".join(topics),
+        "subscribe": ",".join(reader.events),
         "includeHeaders": "true",
         "kafkaConsumer.pollTimeoutMs": str(POLL_TIMEOUT_MS),  # default: two minutes after a broker is lost
     }
-    return spark.read.format("kafka").options(**settings).load()
+    records = spark.read.format("kafka").options(**settings).load()
+    location = f.concat_ws("/", "topic", "partition", "offset")
+    order = f.from_json(f.col("value").cast("string"), "order_id string")["order_id"]
+    rows = records.select(
+        "topic", "partition", "offset", "key", "value", f.unix_micros("timestamp").alias("stamped_us"),
+        _header(INTENDED_AT_HEADER).alias("intended"), _header(PLACED_AT_HEADER).alias("placed"),
+        f.coalesce(order, f.col("key").cast("string"), location).alias("event_id"),
+    )  # fmt: skip
+    scratch = place.with_name(f"{place.name}.records")
+    files = max(spark.sparkContext.defaultParallelism, -(-reader.count() // RECORDS_PER_FILE))
+    try:
+        rows.repartition(files, "event_id").drop("event_id").write.parquet(local(scratch))
+        units = list(enumerate(dict.fromkeys(part for part, _, number in row_groups(scratch) if number)))
+        join = partial(_join, topics=reader.events, refused=dict(refused), place=place)
+        return set().union(*spark.sparkContext.parallelize(units, max(1, len(units))).map(join).collect())
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _join(unit: tuple[int, str], *, topics: Mapping[str, Topic], refused: Mapping[str, int], place: Path) -> set[int]:
+    from pyarrow import parquet  # noqa: PLC0415  in the worker
+
+    number, part = unit
+    joined = JoinedEvents(topics, refused)
+    for batch in parquet.ParquetFile(part).iter_batches(columns=Record._fields):
+        for values in zip(*(batch[name].to_pylist() for name in Record._fields), strict=True):
+            joined.add(Record(*values))
+    return joined.write(place / f"part-{number}.parquet")
+
+
+def _header(name: str) -> Column:
+    return f.get(f.filter("headers", lambda header: header["key"] == name), f.lit(0))["value"]
 
 
 def kafka_options(connection: Connection) -> dict[str, str]:
@@ -104,49 +120,3 @@ def _pkcs8(path: str) -> str:
     if "PRIVATE KEY-----" in key and "-----BEGIN PRIVATE" not in key and "-----BEGIN ENCRYPTED" not in key:
         raise ReportError(f"{path}: Java reads PKCS #8 keys only; convert it with openssl pkcs8 -topk8 -in {path}")
     return key
-
-
-def topics_of(run: RunInfo, present: frozenset[str]) -> RunTopics:
-    """Return the topics of `run` among those `present`. Raises ReportError if the input topic is missing."""
-    wanted = list(COLUMN_OF) if run.topology == "pipeline" else [Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED]
-    names = {qualified(run.run, topic): topic for topic in wanted}
-    first = next(iter(names))
-    if first not in present:
-        raise ReportError(f"{first}: no such topic at {run.bootstrap_servers}; check that the run used this broker")
-    also = (qualified(run.run, topic) for topic in (Topic.DEAD_LETTERS, Topic.JOURNAL))
-    letters, journal = (name if name in present else None for name in also)
-    return RunTopics({name: topic for name, topic in names.items() if name in present}, letters, journal)
-
-
-def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, folder: Path) -> None:
-    """Read `topics` once and write events.parquet and journal.parquet atomically.
-
-    Raises ReportError if no event was produced, a schema version is not supported, or the files cannot be written.
-    """
-    records = typed_records(read_topics(spark, options, list(topics.events)), topics.events)
-    letters = read_topics(spark, options, [topics.dead_letters]) if topics.dead_letters else None
-    frames = {folder / EVENTS: event_rows(records, refused_records(letters) if letters is not None else None)}
-    if topics.journal:  # renamed first, so that events never exist without their journal
-        frames = {folder / JOURNAL: journal_entries(read_topics(spark, options, [topics.journal])), **frames}
-    temporaries = {place: place.with_name(place.name + ".tmp") for place in frames}
-    try:
-        for place, frame in frames.items():
-            shutil.rmtree(temporaries[place], ignore_errors=True)
-            frame.write.parquet(local(temporaries[place]))
-        _check_events(spark.read.parquet(local(temporaries[folder / EVENTS])), ", ".join(topics.events))
-        for place, temporary in temporaries.items():
-            shutil.rmtree(place, ignore_errors=True)
-            temporary.rename(place)
-    except OSError as refused:
-        raise ReportError(f"{refused.filename}: cannot be written ({refused.strerror or refused})") from refused
-    finally:
-        for temporary in temporaries.values():
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _check_events(written: DataFrame, names: str) -> None:
-    events, versions = written.agg(f.count("*"), f.collect_set("unknown_version")).collect()[0]
-    if not events:
-        raise ReportError(f"{names}: empty: no event was produced, nothing to report")
-    if versions:
-        raise ReportError(f"{names}: {version_error(versions)}")

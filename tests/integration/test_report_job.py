@@ -18,8 +18,9 @@ from contracts.topics import Topic, qualified
 from report import ReportError
 from report.result import Effects, Result
 from report.run_info import EVENTS, RunInfo
+from report.spark import job
 from report.spark.job import Cluster, report_run
-from report.spark.topics import read_topics
+from report.topics import RunReader
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure
 
@@ -32,9 +33,10 @@ def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from spark(tmp_path_factory.mktemp("spark"))
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster("local[2]", [ensure("spark")])
+@pytest.fixture(params=["", "local[2]"])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """In this process, and by Spark."""
+    return Cluster(request.param, [ensure("spark")])
 
 
 def copies(topic: Topic, k: int) -> int:
@@ -136,12 +138,12 @@ def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> No
     entry = msgspec.structs.replace(journal()[0], v=99)  # type: ignore[type-var]
     stored_run(tmp_path / "newer", journal_entries=(msgspec.json.encode(entry),))
     with pytest.raises(ReportError, match=r"entry 0 .*version 99"):
-        report_run(tmp_path / "newer", Cluster("local[2]", []))
+        report_run(tmp_path / "newer", Cluster("", []))
 
     (tmp_path / "half").mkdir()
     stored_run(tmp_path / "half", journal_entries=(msgspec.json.encode(journal()[0])[:40],))
     with pytest.raises(ReportError, match="entry 0 is not a journal entry"):
-        report_run(tmp_path / "half", Cluster("local[2]", []))
+        report_run(tmp_path / "half", Cluster("", []))
 
 
 def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:
     (tmp_path / "result.json.tmp").symlink_to("/dev/full")
 
     with pytest.raises(ReportError, match=r"result\.json: cannot be written \(No space left on device\)"):
-        report_run(tmp_path, Cluster("local[2]", []))
+        report_run(tmp_path, Cluster("", []))
 
     assert not [place for place in tmp_path.iterdir() if place.name.startswith("result.json")]
 
@@ -164,12 +166,12 @@ def test_a_kafka_outage_during_the_read_leaves_no_partial_files(
     publish(connection, run, pipeline=False)
     run_info(connection, run, pipeline=False).save(tmp_path)
 
-    def reading(*arguments: Any) -> Any:
-        private_broker.stop()
-        return read_topics(*arguments)
+    def stopping(write: Any) -> Any:
+        return lambda *arguments, **more: [private_broker.stop(), write(*arguments, **more)][1]
 
-    monkeypatch.setattr("report.spark.topics.read_topics", reading)
-    with pytest.raises(ReportError, match="could not read the run") as refused:
+    monkeypatch.setattr(job, "write_events", stopping(job.write_events))
+    monkeypatch.setattr(RunReader, "write_events", stopping(RunReader.write_events))
+    with pytest.raises(ReportError, match=r"could not read the run|does not answer") as refused:
         report_run(tmp_path, cluster)
 
     assert "\n" not in str(refused.value)

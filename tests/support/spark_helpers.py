@@ -16,5 +16,5 @@ SPARK: Final = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <
 
 def spark(log_folder: Path) -> Iterator[Any]:
     """Yield this process's session, with the Kafka connector; what it left behind is collected under the filter."""
-    yield open_session("local[2]", jar_files([ensure("spark")]), log_folder / "spark.log", short=True)
+    yield open_session("local[2]", jar_files([ensure("spark")]), log_folder / "spark.log")
     gc.collect()

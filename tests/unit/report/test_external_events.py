@@ -13,7 +13,7 @@ from report import ReportError
 from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
 from report.spark.job import Cluster, Files, report_files, report_run
 
-LOCAL = Cluster("local[2]", [])
+LOCAL = Cluster("", [])
 SLO = {"latency_target_s": 0.012, "percentile": 0.999}
 REQUIRED = ("event_id", "intended_us", "done_us")
 

@@ -1,0 +1,162 @@
+"""Join Kafka records to one row per event: its timeline at the first completion, and its records on each topic."""
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from contracts.events import SCHEMA_VERSION
+from contracts.topics import Topic
+from contracts.validation import DECODE_ERRORS
+from report.stored import (
+    BOOLEAN_COLUMNS,
+    COLUMN_OF,
+    COUNT_COLUMNS,
+    CUSTOMER_COLUMN,
+    DIFFERENCE_COLUMNS,
+    INTEGER_COLUMNS,
+    TEXT_COLUMNS,
+    VERSION_COLUMN,
+)  # fmt: skip
+from report.table import MAX_INT, NONE
+
+if TYPE_CHECKING:
+    import pyarrow
+
+CONTENT_FIELDS: Final = (
+    "accepted", "customer", "merchant", "country", "currency", "amount_minor", "card_token", "payment_id",
+    "decline_reason", "risk_score", "shipment_id", "parcel", "carrier", "promised_on", "notification_id", "text",
+)  # fmt: skip
+"""Fields that must agree in all records of an event on a topic. The timeline may differ."""
+COMPLETION: Final = ("done_us", "received_us", "partition", "offset", "epoch", "replica")
+"""Columns that are read from the first completion."""
+ABSENT: Final = dict.fromkeys(DIFFERENCE_COLUMNS, False) | dict.fromkeys(COUNT_COLUMNS, 0)
+"""Values of columns without a record."""
+EVENT_TYPES: Final = {
+    **dict.fromkeys(INTEGER_COLUMNS, "int64"),
+    **dict.fromkeys(BOOLEAN_COLUMNS, "bool"),
+    **dict.fromkeys(TEXT_COLUMNS, "string"),
+    "partition": "int32",
+}
+"""Columns of events.parquet; a live run has also CUSTOMER_COLUMN."""
+JOURNAL_TYPES: Final = {
+    **{"position": "int64", "kind": "string", "at_us": "int64", "tick": "int64", "action": "string"},
+    **{"reason": "string", "ready_replicas": "int32", "requested_replicas": "int32", "epoch": "int64"},
+    **{"moved": "int32", "replica": "string", "change": "string", "entry": "string"},
+}
+"""Columns of journal.parquet: fields that are often queried, and each whole entry as JSON."""
+
+
+class Record(NamedTuple):
+    """A record of a topic, with the headers of its times. Unknown: None."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    stamped_us: int
+    intended: bytes | None
+    placed: bytes | None
+
+
+class JoinedEvents:
+    """The rows of events.parquet, from records in any order.
+
+    The first completion counts: the record with the smallest `done_us` names the replica that served the event. An
+    event that was never completed has the partition and offset of its request.
+    """
+
+    def __init__(self, topics: Mapping[str, Topic], refused: Mapping[str, int]) -> None:
+        """topics: name on the broker → topic. refused: location of a refused record → number of its dead letters."""
+        self._topics, self._refused = topics, refused
+        self._rows: dict[str, dict[str, Any]] = {}
+
+    def add(self, record: Record) -> None:
+        """Add a record. Its event is that of the order id, else of the key, else of its location."""
+        topic, value = self._topics[record.topic], fields_of(record.value)
+        timeline = value["timeline"] if isinstance(value.get("timeline"), dict) else {}
+        location = f"{record.topic}/{record.partition}/{record.offset}"
+        key = location if record.key is None else record.key.decode(errors="replace")
+        row = self._rows.setdefault(key if value.get("order_id") is None else str(value["order_id"]), {})
+        row["dead_letters"] = row.get("dead_letters", 0) + self._refused.get(location, 0)
+        times = {name: integer(timeline.get(name)) for name in ("accepted_us", "shipped_us", "notified_us")}
+        for name, header in (("intended_us", record.intended), ("placed_us", record.placed)):
+            known = (integer(timeline.get(name)), _number(header), record.stamped_us)
+            times[name] = next(time_us for time_us in known if time_us is not None)
+        for name, time_us in times.items():
+            if time_us is not None:
+                row[name] = min(time_us, row.get(name, time_us))
+        if integer(timeline.get("done_us")) is not None:
+            numbers = (integer(timeline.get(name)) for name in COMPLETION[:-1])
+            first = (*(NONE if number is None else number for number in numbers), str(timeline.get("replica") or ""))
+            row["first"] = min(first, row.get("first", first))
+        if topic is Topic.PAYMENTS_REQUESTED:
+            here = (record.partition, record.offset)
+            row["requested_at"] = min(here, row.get("requested_at", here))
+        _count(row, COLUMN_OF[topic], value)
+
+    def write(self, part: Path) -> set[int]:
+        """Write the rows to a Parquet file; return the unsupported schema versions of records."""
+        import pyarrow as pa  # noqa: PLC0415  needs the bench extra
+        from pyarrow import parquet  # noqa: PLC0415
+
+        for row in self._rows.values():
+            row |= dict(zip(("partition", "offset"), row.get("requested_at", ()), strict=False))
+            first = zip(COMPLETION, row.get("first", ()), strict=False)
+            row |= {name: value for name, value in first if value not in {NONE, ""}}
+        types = EVENT_TYPES | {CUSTOMER_COLUMN: "int64"}
+        columns = {name: [row.get(name, ABSENT.get(name)) for row in self._rows.values()] for name in types}
+        columns["event_id"] = list(self._rows)
+        parquet.write_table(pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()}), part)
+        return {row[VERSION_COLUMN] for row in self._rows.values() if VERSION_COLUMN in row}
+
+
+def _count(row: dict[str, Any], prefix: str, value: Mapping[str, Any]) -> None:
+    """Count a record of a topic, and compare its content with that of the other records of the event there."""
+    content = [value.get(name) for name in CONTENT_FIELDS]
+    row[f"{prefix}_records"] = row.get(f"{prefix}_records", 0) + 1
+    row[f"{prefix}_differ"] = row.get(f"{prefix}_differ", False) or row.setdefault(prefix, content) != content
+    version, customer = integer(value.get("v")), value.get("customer")
+    if isinstance(value.get("accepted"), bool):
+        row["accepted"] = row.get("accepted", False) or value["accepted"]
+    if customer is not None:
+        hashed = int.from_bytes(blake2b(str(customer).encode(), digest_size=8).digest(), signed=True)
+        row[CUSTOMER_COLUMN] = min(hashed, row.get(CUSTOMER_COLUMN, hashed))
+    if version not in {None, SCHEMA_VERSION}:
+        row[VERSION_COLUMN] = version
+
+
+def journal_table(entries: Iterable[tuple[int, bytes]]) -> "pyarrow.Table":
+    """Return the rows of journal.parquet. entries: position and JSON of each."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    rows = [fields_of(entry) | {"position": at, "entry": entry.decode(errors="replace")} for at, entry in entries]
+    read = {"string": lambda value: None if value is None else str(value)}
+    return pa.table({
+        name: pa.array([read.get(kind, integer)(row.get(name)) for row in rows], kind)
+        for name, kind in JOURNAL_TYPES.items()
+    })  # fmt: skip
+
+
+def fields_of(value: bytes | None) -> dict[str, Any]:
+    """Return the fields of a JSON object; empty for everything else."""
+    try:
+        found = msgspec.json.decode(value or b"")
+    except DECODE_ERRORS:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def integer(value: object) -> int | None:
+    """Return `value` if it is an integer of 64 bits, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and NONE < value <= MAX_INT else None
+
+
+def _number(header: bytes | None) -> int | None:
+    try:
+        return integer(int(header or b""))
+    except ValueError:
+        return None

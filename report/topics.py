@@ -1,0 +1,153 @@
+"""Read the topics of a run into events.parquet and journal.parquet. Spark reads the events of large runs."""
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from contracts.connection import Connection
+from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER
+from contracts.preflight import client_config
+from contracts.topics import Topic, qualified
+from report import ReportError, stored
+from report.figures import report_stored
+from report.records import JoinedEvents, Record, fields_of, journal_table
+from report.result import Result
+from report.run_info import EVENTS, JOURNAL, RunInfo, load_run
+
+MAX_RECORDS: Final = 1_000_000
+"""Most records of events that one process reads; Spark distributes more."""
+ANSWER_TIMEOUT_S: Final = 10.0
+POLL_S: Final = 0.2
+READING: Final = {
+    "group.id": "tailpack-report", "enable.auto.commit": False, "enable.partition.eof": True,
+    "isolation.level": "read_committed", "error_cb": lambda _: None,  # the exception has the message
+}  # fmt: skip
+EventWriter = Callable[[Path, Mapping[str, int]], set[int]]
+"""Writes Parquet files of events into a folder, and returns unsupported schema versions. Arguments: the folder, and
+location of each refused record → number of its dead letters."""
+
+
+class RunReader:
+    """Reads the committed records of a run."""
+
+    def __init__(self, folder: Path, run: RunInfo) -> None:
+        """Find the topics. Raises ReportError if the broker does not answer, or the input topic is missing."""
+        address = {"bootstrap_servers": run.bootstrap_servers, "client_properties": run.client_properties}
+        self.connection, self._folder = Connection(**address, namespace=run.run), folder
+        self._consumer = Consumer(client_config(self.connection) | READING)
+        with self._answered():
+            self._listed = self._consumer.list_topics(timeout=ANSWER_TIMEOUT_S).topics
+        short = [Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED]
+        names = {qualified(run.run, one): one for one in (stored.COLUMN_OF if run.topology == "pipeline" else short)}
+        if (first := next(iter(names))) not in self._listed:
+            raise ReportError(f"{first}: no such topic at {run.bootstrap_servers}; check that the run used this broker")
+        self.events = {name: topic for name, topic in names.items() if name in self._listed}
+        """Name on the broker → topic."""
+        also = (qualified(run.run, one) for one in (Topic.DEAD_LETTERS, Topic.JOURNAL))
+        self.letters, self.journal = ([name] if name in self._listed else [] for name in also)
+
+    def count(self) -> int:
+        """Return the number of records of events, at most."""
+        with self._answered():
+            ends = [self._consumer.get_watermark_offsets(part, ANSWER_TIMEOUT_S) for part in self._parts(self.events)]
+        return sum(high - low for low, high in ends)
+
+    def read(self, topics: Iterable[str]) -> Iterator[Message]:
+        """Yield the records of `topics`. Raises ReportError if the broker does not answer for ANSWER_TIMEOUT_S."""
+        parts = self._parts(topics)
+        unread, answered_s = {(part.topic, part.partition) for part in parts}, time.monotonic()
+        self._consumer.assign(parts)
+        while unread:
+            if (message := self._consumer.poll(POLL_S)) is None:
+                if time.monotonic() - answered_s > ANSWER_TIMEOUT_S:
+                    raise self._away("no record arrives")
+                continue
+            error, answered_s = message.error(), time.monotonic()
+            if error is None:
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                unread.discard((message.topic(), message.partition()))
+            else:
+                raise self._away(error.str())
+
+    def write_events(self, place: Path, refused: Mapping[str, int]) -> set[int]:
+        """Read the events in this process: an EventWriter."""
+        joined = JoinedEvents(self.events, refused)
+        for message in self.read(self.events):
+            headers = dict(reversed(message.headers() or ()))  # the first of equal names counts
+            times = message.timestamp()[1] * 1000, headers.get(INTENDED_AT_HEADER), headers.get(PLACED_AT_HEADER)
+            where = message.topic(), message.partition(), message.offset()
+            joined.add(Record(*where, message.key(), message.value(), *times))
+        return joined.write(place / "part-0.parquet")
+
+    def _parts(self, topics: Iterable[str]) -> list[TopicPartition]:
+        return [TopicPartition(one, part, OFFSET_BEGINNING) for one in topics for part in self._listed[one].partitions]
+
+    @contextmanager
+    def _answered(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as away:
+            raise self._away(away.args[0].str()) from away
+
+    def _away(self, reason: str) -> ReportError:
+        events, remedy = self._folder / EVENTS, "start it, or use a run folder with events.parquet"
+        incomplete = f"; {events} is incomplete: it holds no {stored.SUCCESS_FILE}" if events.exists() else ""
+        address = self.connection.bootstrap_servers
+        return ReportError(f"Kafka at {address} does not answer ({reason}): {remedy}{incomplete}")
+
+
+def report_here(folder: Path, announce: Callable[[str], None] = lambda _: None) -> Result | None:
+    """Report on the run in `folder` without Spark; None if it is too large. Raises ReportError.
+
+    announce: called with one line if the topics are read.
+    """
+    if not stored.is_complete(folder / EVENTS):
+        reader = RunReader(folder, load_run(folder))
+        if (records := reader.count()) > MAX_RECORDS:
+            return None
+        announce(f"reading {records:,} records without Spark, which would read more than {MAX_RECORDS:,}")
+        gather(reader, folder, reader.write_events)
+    return report_stored(folder) if stored.count(folder / EVENTS) <= stored.MAX_EVENTS_IN_MEMORY else None
+
+
+def gather(reader: RunReader, folder: Path, write_events: EventWriter) -> None:
+    """Read the topics once and write events.parquet and journal.parquet atomically.
+
+    Raises ReportError if no event was produced, a schema version is not supported, or the files cannot be written.
+    """
+    from pyarrow import parquet  # noqa: PLC0415  needs the bench extra
+
+    refused = Counter[str]()
+    for message in reader.read(reader.letters):
+        letter = fields_of(message.value())
+        refused["/".join(str(letter.get(name)) for name in ("topic", "partition", "offset"))] += 1
+    names = [JOURNAL] * bool(reader.journal) + [EVENTS]  # events never exist without their journal
+    temporary = {folder / name: folder / f"{name}.tmp" for name in names}
+    try:
+        for place in temporary.values():
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+        if reader.journal:
+            entries = ((message.offset(), message.value() or b"") for message in reader.read(reader.journal))
+            parquet.write_table(journal_table(entries), temporary[folder / JOURNAL] / "part-0.parquet")
+        topics, written = ", ".join(reader.events), temporary[folder / EVENTS]
+        if versions := write_events(written, refused):
+            raise ReportError(f"{topics}: {stored.version_error(versions)}")
+        if not any(written.iterdir()) or not stored.count(written):
+            raise ReportError(f"{topics}: empty: no event was produced, nothing to report")
+        for place, complete in temporary.items():
+            (complete / stored.SUCCESS_FILE).touch()
+            shutil.rmtree(place, ignore_errors=True)
+            complete.rename(place)
+    except OSError as refusal:
+        raise ReportError(f"{refusal.filename}: cannot be written ({refusal.strerror or refusal})") from refusal
+    finally:
+        for place in temporary.values():
+            shutil.rmtree(place, ignore_errors=True)

@@ -75,13 +75,11 @@ class JoinedEvents:
         self._rows: dict[str, dict[str, Any]] = {}
 
     def add(self, record: Record) -> None:
-        """Add a record. Its event is that of the order id, else of the key, else of its location."""
+        """Add a record."""
         topic, value = self._topics[record.topic], fields_of(record.value)
         timeline = value["timeline"] if isinstance(value.get("timeline"), dict) else {}
-        location = f"{record.topic}/{record.partition}/{record.offset}"
-        key = location if record.key is None else record.key.decode(errors="replace")
-        row = self._rows.setdefault(key if value.get("order_id") is None else str(value["order_id"]), {})
-        row["dead_letters"] = row.get("dead_letters", 0) + self._refused.get(location, 0)
+        row = self._rows.setdefault(event_id(record, value), {})
+        row["dead_letters"] = row.get("dead_letters", 0) + self._refused.get(location(record), 0)
         times = {name: integer(timeline.get(name)) for name in ("accepted_us", "shipped_us", "notified_us")}
         for name, header in (("intended_us", record.intended), ("placed_us", record.placed)):
             known = (integer(timeline.get(name)), _number(header), record.stamped_us)
@@ -114,6 +112,18 @@ class JoinedEvents:
         return {row[VERSION_COLUMN] for row in self._rows.values() if VERSION_COLUMN in row}
 
 
+def event_id(record: Record, value: Mapping[str, Any] | None = None) -> str:
+    """Return the order id, else the key, else the location. value: fields of the record, if they are known."""
+    order = (fields_of(record.value) if value is None else value).get("order_id")
+    key = location(record) if record.key is None else record.key.decode(errors="replace")
+    return key if order is None else str(order)
+
+
+def location(record: Record) -> str:
+    """Return "topic/partition/offset"."""
+    return f"{record.topic}/{record.partition}/{record.offset}"
+
+
 def _count(row: dict[str, Any], prefix: str, value: Mapping[str, Any]) -> None:
     """Count a record of a topic, and compare its content with that of the other records of the event there."""
     content = [value.get(name) for name in CONTENT_FIELDS]
@@ -129,11 +139,12 @@ def _count(row: dict[str, Any], prefix: str, value: Mapping[str, Any]) -> None:
         row[VERSION_COLUMN] = version
 
 
-def journal_table(entries: Iterable[tuple[int, bytes]]) -> "pyarrow.Table":
-    """Return the rows of journal.parquet. entries: position and JSON of each."""
+def journal_table(entries: Iterable[Record]) -> "pyarrow.Table":
+    """Return the rows of journal.parquet."""
     import pyarrow as pa  # noqa: PLC0415
 
-    rows = [fields_of(entry) | {"position": at, "entry": entry.decode(errors="replace")} for at, entry in entries]
+    texts = [(entry.offset, entry.value or b"") for entry in entries]
+    rows = [fields_of(text) | {"position": offset, "entry": text.decode(errors="replace")} for offset, text in texts]
     read = {"string": lambda value: None if value is None else str(value)}
     return pa.table({
         name: pa.array([read.get(kind, integer)(row.get(name)) for row in rows], kind)

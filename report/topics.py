@@ -18,7 +18,7 @@ from report import ReportError, stored
 from report.figures import report_stored
 from report.records import JoinedEvents, Record, fields_of, journal_table
 from report.result import Result
-from report.run_info import EVENTS, JOURNAL, RunInfo, load_run
+from report.run_info import EVENTS, JOURNAL, load_run
 
 MAX_RECORDS: Final = 1_000_000
 """Most records of events that one process reads; Spark distributes more."""
@@ -36,11 +36,14 @@ location of each refused record → number of its dead letters."""
 class RunReader:
     """Reads the committed records of a run."""
 
-    def __init__(self, folder: Path, run: RunInfo) -> None:
+    def __init__(self, folder: Path) -> None:
         """Find the topics. Raises ReportError if the broker does not answer, or the input topic is missing."""
-        address = {"bootstrap_servers": run.bootstrap_servers, "client_properties": run.client_properties}
-        self.connection, self._folder = Connection(**address, namespace=run.run), folder
-        self._consumer = Consumer(client_config(self.connection) | READING)
+        self.folder, run = folder, load_run(folder)
+        self._address = run.bootstrap_servers
+        connection = Connection(
+            bootstrap_servers=run.bootstrap_servers, client_properties=run.client_properties, namespace=run.run
+        )
+        self._consumer = Consumer(client_config(connection) | READING)
         with self._answered():
             self._listed = self._consumer.list_topics(timeout=ANSWER_TIMEOUT_S).topics
         short = [Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED]
@@ -55,14 +58,18 @@ class RunReader:
     def count(self) -> int:
         """Return the number of records of events, at most."""
         with self._answered():
-            ends = [self._consumer.get_watermark_offsets(part, ANSWER_TIMEOUT_S) for part in self._parts(self.events)]
+            parts = (TopicPartition(*part) for part in self.partitions(self.events))
+            ends = [self._consumer.get_watermark_offsets(part, ANSWER_TIMEOUT_S) for part in parts]
         return sum(high - low for low, high in ends)
 
-    def read(self, topics: Iterable[str]) -> Iterator[Message]:
-        """Yield the records of `topics`. Raises ReportError if the broker does not answer for ANSWER_TIMEOUT_S."""
-        parts = self._parts(topics)
-        unread, answered_s = {(part.topic, part.partition) for part in parts}, time.monotonic()
-        self._consumer.assign(parts)
+    def partitions(self, topics: Iterable[str]) -> list[tuple[str, int]]:
+        """Return the partitions of `topics`."""
+        return [(topic, number) for topic in topics for number in self._listed[topic].partitions]
+
+    def records(self, partitions: Iterable[tuple[str, int]]) -> Iterator[Record]:
+        """Yield the records of partitions. Raises ReportError if the broker does not answer for ANSWER_TIMEOUT_S."""
+        unread, answered_s = {*partitions}, time.monotonic()
+        self._consumer.assign([TopicPartition(*part, OFFSET_BEGINNING) for part in unread])
         while unread:
             if (message := self._consumer.poll(POLL_S)) is None:
                 if time.monotonic() - answered_s > ANSWER_TIMEOUT_S:
@@ -70,7 +77,7 @@ class RunReader:
                 continue
             error, answered_s = message.error(), time.monotonic()
             if error is None:
-                yield message
+                yield _record(message)
             elif error.code() == KafkaError._PARTITION_EOF:
                 unread.discard((message.topic(), message.partition()))
             else:
@@ -79,15 +86,9 @@ class RunReader:
     def write_events(self, place: Path, refused: Mapping[str, int]) -> set[int]:
         """Read the events in this process: an EventWriter."""
         joined = JoinedEvents(self.events, refused)
-        for message in self.read(self.events):
-            headers = dict(reversed(message.headers() or ()))  # the first of equal names counts
-            times = message.timestamp()[1] * 1000, headers.get(INTENDED_AT_HEADER), headers.get(PLACED_AT_HEADER)
-            where = message.topic(), message.partition(), message.offset()
-            joined.add(Record(*where, message.key(), message.value(), *times))
+        for record in self.records(self.partitions(self.events)):
+            joined.add(record)
         return joined.write(place / "part-0.parquet")
-
-    def _parts(self, topics: Iterable[str]) -> list[TopicPartition]:
-        return [TopicPartition(one, part, OFFSET_BEGINNING) for one in topics for part in self._listed[one].partitions]
 
     @contextmanager
     def _answered(self) -> Iterator[None]:
@@ -97,10 +98,15 @@ class RunReader:
             raise self._away(away.args[0].str()) from away
 
     def _away(self, reason: str) -> ReportError:
-        events, remedy = self._folder / EVENTS, "start it, or use a run folder with events.parquet"
+        events, remedy = self.folder / EVENTS, "start it, or use a run folder with events.parquet"
         incomplete = f"; {events} is incomplete: it holds no {stored.SUCCESS_FILE}" if events.exists() else ""
-        address = self.connection.bootstrap_servers
-        return ReportError(f"Kafka at {address} does not answer ({reason}): {remedy}{incomplete}")
+        return ReportError(f"Kafka at {self._address} does not answer ({reason}): {remedy}{incomplete}")
+
+
+def _record(message: Message) -> Record:
+    headers = dict(reversed(message.headers() or ()))  # the first of equal names counts
+    times = message.timestamp()[1] * 1000, headers.get(INTENDED_AT_HEADER), headers.get(PLACED_AT_HEADER)
+    return Record(message.topic(), message.partition(), message.offset(), message.key(), message.value(), *times)
 
 
 def report_here(folder: Path, announce: Callable[[str], None] = lambda _: None) -> Result | None:
@@ -109,7 +115,7 @@ def report_here(folder: Path, announce: Callable[[str], None] = lambda _: None) 
     announce: called with one line if the topics are read.
     """
     if not stored.is_complete(folder / EVENTS):
-        reader = RunReader(folder, load_run(folder))
+        reader = RunReader(folder)
         if (records := reader.count()) > MAX_RECORDS:
             return None
         announce(f"reading {records:,} records without Spark, which would read more than {MAX_RECORDS:,}")
@@ -125,8 +131,8 @@ def gather(reader: RunReader, folder: Path, write_events: EventWriter) -> None:
     from pyarrow import parquet  # noqa: PLC0415  needs the bench extra
 
     refused = Counter[str]()
-    for message in reader.read(reader.letters):
-        letter = fields_of(message.value())
+    for record in reader.records(reader.partitions(reader.letters)):
+        letter = fields_of(record.value)
         refused["/".join(str(letter.get(name)) for name in ("topic", "partition", "offset"))] += 1
     names = [JOURNAL] * bool(reader.journal) + [EVENTS]  # events never exist without their journal
     temporary = {folder / name: folder / f"{name}.tmp" for name in names}
@@ -135,7 +141,7 @@ def gather(reader: RunReader, folder: Path, write_events: EventWriter) -> None:
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir()
         if reader.journal:
-            entries = ((message.offset(), message.value() or b"") for message in reader.read(reader.journal))
+            entries = reader.records(reader.partitions(reader.journal))
             parquet.write_table(journal_table(entries), temporary[folder / JOURNAL] / "part-0.parquet")
         topics, written = ", ".join(reader.events), temporary[folder / EVENTS]
         if versions := write_events(written, refused):

@@ -14,7 +14,7 @@ import psutil
 
 from loadgen.children import STOP_DEADLINE_S, defer_stop_signals, python_module
 from tailpack.errors import TailpackError
-from tailpack.local.jars import ensure, java
+from tailpack.local.jars import java
 
 DEADLINE_S: Final = 1800.0
 SETUP_VARIABLE: Final = "TAILPACK_SPARK_SETUP"
@@ -55,7 +55,7 @@ def write_report(
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
     java()
     wait_for_spark(announce)
-    arguments = [str(run), *extra, "--master", master, "--jars", str(ensure("spark", announce))]
+    arguments = [str(run), *extra, "--master", master]
     job: subprocess.Popen[bytes] | None = None
     with tempfile.TemporaryFile() as output:  # not in the run folder: a full disk there would lose the error
         try:

@@ -19,25 +19,14 @@ from report.result import Result
 from report.run_info import EVENTS, RunInfo, load_run, run_of_files, with_time_range
 from report.spark import innermost_cause
 from report.spark.rows import SparkRows
-from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
-from report.spark.topics import kafka_options, write_events
+from report.spark.session import LOG_FILE, await_workers, open_session, size_shuffles
+from report.spark.topics import write_events
 from report.table import Rows
 from report.topics import RunReader, gather, report_here
 
 LOCAL_MASTER: Final = "local[2]"
 SCRATCH_FOLDER: Final = "rows.tmp"
 """Folder of temporary files of a report, in the run folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Where the job runs: a Spark master, and the folders with the jars of the Kafka connector.
-
-    Without a master, only runs that are too large for one process use Spark, on this machine.
-    """
-
-    master: str
-    jars: Sequence[Path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +37,29 @@ class Files:
     journal: str | None = None
 
 
-def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) -> Result:
+def report_run(folder: Path, master: str, *, files: Files | None = None) -> Result:
     """Report on the run in `folder` and write result.json there.
 
+    master: of Spark; empty: only a run that is too large for this process uses Spark, on this machine.
     Its events are those of `files`, else of its Parquet files. If it has none, its topics are read into such files.
     Raises ReportError, and InvalidSettingsError for an invalid client properties file.
     """
     run = load_run(folder)
     if files:
-        return _report_files(folder, run, cluster, files)
-    if not cluster.master and (result := report_here(folder)):
+        return _report_files(folder, run, master, files)
+    if not master and (result := report_here(folder)):
         return result
     if not stored.is_complete(folder / EVENTS):
-        reader = RunReader(folder, run)
-        options = kafka_options(reader.connection)  # before Spark starts, because it may raise
-        spark = _session(folder, run, cluster)
+        reader, spark = RunReader(folder), _session(folder, run, master)
         try:
-            gather(reader, folder, partial(write_events, spark=spark, options=options, reader=reader))
+            gather(reader, folder, partial(write_events, spark=spark, reader=reader))
         except (PySparkException, Py4JError) as failed:
             raise _not_read(folder, failed) from failed
-    return _report(folder, run, cluster)
+    return _report(folder, run, master)
 
 
 def report_files(
-    folder: Path, files: Files, cluster: Cluster, *, latency_target_s: float, percentile: float, command: str = ""
+    folder: Path, files: Files, master: str, *, latency_target_s: float, percentile: float, command: str = ""
 ) -> Result:
     """Report on events without run.json; write result.json into `folder`. Raises ReportError.
 
@@ -79,17 +67,17 @@ def report_files(
     """
     name = files.events.rstrip("/").rpartition("/")[2] or files.events
     run = run_of_files(name, f"events {files.events}", latency_target_s, percentile, command)
-    return _report_files(folder, run, cluster, files)
+    return _report_files(folder, run, master, files)
 
 
-def _report_files(folder: Path, run: RunInfo, cluster: Cluster, files: Files) -> Result:
+def _report_files(folder: Path, run: RunInfo, master: str, files: Files) -> Result:
     place = folder / SCRATCH_FOLDER / EVENTS
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         known = stored.copy_events(files.events, place)
         journal = files.journal or stored.journal_next_to(files.events)
         entries = stored.load_journal(folder) if journal is None else stored.read_journal(journal)
-        return _report(folder, run, cluster, place, source=files.events, known=known, entries=entries)
+        return _report(folder, run, master, place, source=files.events, known=known, entries=entries)
     finally:
         shutil.rmtree(place.parent, ignore_errors=True)
 
@@ -97,7 +85,7 @@ def _report_files(folder: Path, run: RunInfo, cluster: Cluster, files: Files) ->
 def _report(
     folder: Path,
     run: RunInfo,
-    cluster: Cluster,
+    master: str,
     place: Path | None = None,
     *,
     source: str = "",
@@ -110,8 +98,8 @@ def _report(
     """
     events, report_us = place or folder / EVENTS, now_us()
     try:
-        if cluster.master or stored.count(events) > stored.MAX_EVENTS_IN_MEMORY:
-            spark = _session(folder, run, cluster)
+        if master or stored.count(events) > stored.MAX_EVENTS_IN_MEMORY:
+            spark = _session(folder, run, master)
             size_shuffles(spark, stored.count(events))
             rows: Rows = SparkRows(spark, events, folder / SCRATCH_FOLDER, known)
         else:
@@ -130,8 +118,8 @@ def _report(
     return result
 
 
-def _session(folder: Path, run: RunInfo, cluster: Cluster) -> SparkSession:
-    spark = open_session(cluster.master or LOCAL_MASTER, jar_files(cluster.jars), folder / LOG_FILE)
+def _session(folder: Path, run: RunInfo, master: str) -> SparkSession:
+    spark = open_session(master or LOCAL_MASTER, folder / LOG_FILE)
     await_workers(spark)
     size_shuffles(spark, run.events_scheduled)
     return spark

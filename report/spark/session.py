@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -52,14 +52,7 @@ JAVA_TOO_NEW_ERROR: Final = "getSubject is not supported"
 """Error of Java 24 and newer with the Hadoop of Spark 4.0."""
 
 
-def jar_files(folders: Sequence[Path]) -> list[Path]:
-    """Return the jars in `folders`. Raises ReportError for a folder without one."""
-    if missing := [folder for folder in folders if not any(folder.glob("*.jar"))]:
-        raise ReportError(f"--jars {missing[0]}: no jar in this folder; pass the folder of Spark's Kafka connector")
-    return [jar for folder in folders for jar in sorted(folder.glob("*.jar"))]
-
-
-def open_session(master: str, jars: Sequence[Path], log: Path) -> SparkSession:
+def open_session(master: str, log: Path) -> SparkSession:
     """Start Spark on `master`, or return the open session of this process.
 
     log: file for the output of the JVM.
@@ -73,8 +66,6 @@ def open_session(master: str, jars: Sequence[Path], log: Path) -> SparkSession:
     settings = SPARK_SETTINGS | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
     if master.startswith("local"):
         settings |= LOCAL_SETTINGS | {"spark.driver.memory": "2g"}
-    if jars:
-        settings |= {"spark.jars": ",".join(str(jar.resolve()) for jar in jars)}
     for key, value in settings.items():
         builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers use the packages of this process

@@ -21,9 +21,8 @@ from contracts.topics import Topic
 from report import columns
 from report.result import Result
 from report.run_info import EVENTS, JOURNAL, RUN_FILE
-from report.spark.job import Cluster, report_run
+from report.spark.job import report_run
 from report.topics import report_here
-from tailpack.local.jars import ensure
 from tailpack.provenance import describe_simulated
 
 pytestmark = [pytest.mark.kafka, *SPARK, pytest.mark.long, pytest.mark.timeout(600)]
@@ -72,7 +71,7 @@ def test_the_report_without_spark_equals_the_report_with_spark(
     if kind == "live":  # Spark reads the topics as well
         shutil.rmtree(tmp_path / EVENTS)
 
-    handed_out = report_run(tmp_path, Cluster("local[2]", [ensure("spark")]))
+    handed_out = report_run(tmp_path, "local[2]")
 
     assert handed_out == here == Result.load(tmp_path)
     assert here.tail is not None

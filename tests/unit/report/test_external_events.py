@@ -11,9 +11,9 @@ from stored_runs import STARTED_US, event_rows, stored_run, write_parquet
 from contracts.journal import ReplicaChange, ReplicaChanged
 from report import ReportError
 from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
-from report.spark.job import Cluster, Files, report_files, report_run
+from report.spark.job import Files, report_files, report_run
 
-LOCAL = Cluster("", [])
+LOCAL = ""
 SLO = {"latency_target_s": 0.012, "percentile": 0.999}
 REQUIRED = ("event_id", "intended_us", "done_us")
 

@@ -9,9 +9,9 @@ from contracts.connection import Connection
 from report import ReportError
 from report import topics as kafka
 from report.run_info import EVENTS
-from report.spark.job import Cluster, report_run
+from report.spark.job import report_run
 
-SOMEWHERE = Cluster("", [])
+SOMEWHERE = ""
 
 
 @pytest.fixture

@@ -10,16 +10,7 @@ import msgspec
 from contracts.events import SCHEMA_VERSION
 from contracts.topics import Topic
 from contracts.validation import DECODE_ERRORS
-from report.stored import (
-    BOOLEAN_COLUMNS,
-    COLUMN_OF,
-    COUNT_COLUMNS,
-    CUSTOMER_COLUMN,
-    DIFFERENCE_COLUMNS,
-    INTEGER_COLUMNS,
-    TEXT_COLUMNS,
-    VERSION_COLUMN,
-)  # fmt: skip
+from report import stored
 from report.table import MAX_INT, NONE
 
 if TYPE_CHECKING:
@@ -32,19 +23,18 @@ CONTENT_FIELDS: Final = (
 """Fields that must agree in all records of an event on a topic. The timeline may differ."""
 COMPLETION: Final = ("done_us", "received_us", "partition", "offset", "epoch", "replica")
 """Columns that are read from the first completion."""
-ABSENT: Final = dict.fromkeys(DIFFERENCE_COLUMNS, False) | dict.fromkeys(COUNT_COLUMNS, 0)
-"""Values of columns without a record."""
+ABSENT: Final = dict.fromkeys(stored.DIFFERENCE_COLUMNS, False) | dict.fromkeys(stored.COUNT_COLUMNS, 0)
+"""Columns of an event without records."""
 EVENT_TYPES: Final = {
-    **dict.fromkeys(INTEGER_COLUMNS, "int64"),
-    **dict.fromkeys(BOOLEAN_COLUMNS, "bool"),
-    **dict.fromkeys(TEXT_COLUMNS, "string"),
-    "partition": "int32",
+    **dict.fromkeys(stored.INTEGER_COLUMNS, "int64"),
+    **dict.fromkeys(stored.BOOLEAN_COLUMNS, "bool"),
+    **dict.fromkeys(stored.TEXT_COLUMNS, "string"),
 }
 """Columns of events.parquet; a live run has also CUSTOMER_COLUMN."""
 JOURNAL_TYPES: Final = {
     **{"position": "int64", "kind": "string", "at_us": "int64", "tick": "int64", "action": "string"},
-    **{"reason": "string", "ready_replicas": "int32", "requested_replicas": "int32", "epoch": "int64"},
-    **{"moved": "int32", "replica": "string", "change": "string", "entry": "string"},
+    **{"reason": "string", "ready_replicas": "int64", "requested_replicas": "int64", "epoch": "int64"},
+    **{"moved": "int64", "replica": "string", "change": "string", "entry": "string"},
 }
 """Columns of journal.parquet: fields that are often queried, and each whole entry as JSON."""
 
@@ -78,8 +68,8 @@ class JoinedEvents:
         """Add a record."""
         topic, value = self._topics[record.topic], fields_of(record.value)
         timeline = value["timeline"] if isinstance(value.get("timeline"), dict) else {}
-        row = self._rows.setdefault(event_id(record, value), {})
-        row["dead_letters"] = row.get("dead_letters", 0) + self._refused.get(location(record), 0)
+        row = self._rows.setdefault(event_id(record, value), dict(ABSENT))
+        row["dead_letters"] += self._refused.get(location(record), 0)
         times = {name: integer(timeline.get(name)) for name in ("accepted_us", "shipped_us", "notified_us")}
         for name, header in (("intended_us", record.intended), ("placed_us", record.placed)):
             known = (integer(timeline.get(name)), _number(header), record.stamped_us)
@@ -94,22 +84,19 @@ class JoinedEvents:
         if topic is Topic.PAYMENTS_REQUESTED:
             here = (record.partition, record.offset)
             row["requested_at"] = min(here, row.get("requested_at", here))
-        _count(row, COLUMN_OF[topic], value)
+        _count(row, stored.COLUMN_OF[topic], value)
 
     def write(self, part: Path) -> set[int]:
         """Write the rows to a Parquet file; return the unsupported schema versions of records."""
-        import pyarrow as pa  # noqa: PLC0415  needs the bench extra
         from pyarrow import parquet  # noqa: PLC0415
 
-        for row in self._rows.values():
+        for event, row in self._rows.items():
+            row["event_id"] = event
             row |= dict(zip(("partition", "offset"), row.get("requested_at", ()), strict=False))
             first = zip(COMPLETION, row.get("first", ()), strict=False)
             row |= {name: value for name, value in first if value not in {NONE, ""}}
-        types = EVENT_TYPES | {CUSTOMER_COLUMN: "int64"}
-        columns = {name: [row.get(name, ABSENT.get(name)) for row in self._rows.values()] for name in types}
-        columns["event_id"] = list(self._rows)
-        parquet.write_table(pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()}), part)
-        return {row[VERSION_COLUMN] for row in self._rows.values() if VERSION_COLUMN in row}
+        parquet.write_table(_table([*self._rows.values()], EVENT_TYPES | {stored.CUSTOMER_COLUMN: "int64"}), part)
+        return {row[stored.VERSION_COLUMN] for row in self._rows.values() if stored.VERSION_COLUMN in row}
 
 
 def event_id(record: Record, value: Mapping[str, Any] | None = None) -> str:
@@ -127,28 +114,32 @@ def location(record: Record) -> str:
 def _count(row: dict[str, Any], prefix: str, value: Mapping[str, Any]) -> None:
     """Count a record of a topic, and compare its content with that of the other records of the event there."""
     content = [value.get(name) for name in CONTENT_FIELDS]
-    row[f"{prefix}_records"] = row.get(f"{prefix}_records", 0) + 1
-    row[f"{prefix}_differ"] = row.get(f"{prefix}_differ", False) or row.setdefault(prefix, content) != content
+    row[f"{prefix}_records"] += 1
+    row[f"{prefix}_differ"] |= row.setdefault(prefix, content) != content
     version, customer = integer(value.get("v")), value.get("customer")
     if isinstance(value.get("accepted"), bool):
         row["accepted"] = row.get("accepted", False) or value["accepted"]
     if customer is not None:
         hashed = int.from_bytes(blake2b(str(customer).encode(), digest_size=8).digest(), signed=True)
-        row[CUSTOMER_COLUMN] = min(hashed, row.get(CUSTOMER_COLUMN, hashed))
+        row[stored.CUSTOMER_COLUMN] = min(hashed, row.get(stored.CUSTOMER_COLUMN, hashed))
     if version not in {None, SCHEMA_VERSION}:
-        row[VERSION_COLUMN] = version
+        row[stored.VERSION_COLUMN] = version
 
 
 def journal_table(entries: Iterable[Record]) -> "pyarrow.Table":
     """Return the rows of journal.parquet."""
-    import pyarrow as pa  # noqa: PLC0415
-
     texts = [(entry.offset, entry.value or b"") for entry in entries]
     rows = [fields_of(text) | {"position": offset, "entry": text.decode(errors="replace")} for offset, text in texts]
-    read = {"string": lambda value: None if value is None else str(value)}
+    return _table(rows, JOURNAL_TYPES)
+
+
+def _table(rows: list[dict[str, Any]], types: Mapping[str, str]) -> "pyarrow.Table":
+    import pyarrow as pa  # noqa: PLC0415  needs the bench extra
+
+    kinds = {"int64": int, "bool": bool, "string": str}  # values of other types are unknown
     return pa.table({
-        name: pa.array([read.get(kind, integer)(row.get(name)) for row in rows], kind)
-        for name, kind in JOURNAL_TYPES.items()
+        name: pa.array([row[name] if type(row.get(name)) is kinds[kind] else None for row in rows], kind)
+        for name, kind in types.items()
     })  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -134,26 +135,22 @@ def gather(reader: RunReader, folder: Path, write_events: EventWriter) -> None:
     for record in reader.records(reader.partitions(reader.letters)):
         letter = fields_of(record.value)
         refused["/".join(str(letter.get(name)) for name in ("topic", "partition", "offset"))] += 1
-    names = [JOURNAL] * bool(reader.journal) + [EVENTS]  # events never exist without their journal
-    temporary = {folder / name: folder / f"{name}.tmp" for name in names}
+    topics = ", ".join(reader.events)
     try:
-        for place in temporary.values():
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir()
-        if reader.journal:
-            entries = reader.records(reader.partitions(reader.journal))
-            parquet.write_table(journal_table(entries), temporary[folder / JOURNAL] / "part-0.parquet")
-        topics, written = ", ".join(reader.events), temporary[folder / EVENTS]
-        if versions := write_events(written, refused):
-            raise ReportError(f"{topics}: {stored.version_error(versions)}")
-        if not any(written.iterdir()) or not stored.count(written):
-            raise ReportError(f"{topics}: empty: no event was produced, nothing to report")
-        for place, complete in temporary.items():
-            (complete / stored.SUCCESS_FILE).touch()
-            shutil.rmtree(place, ignore_errors=True)
-            complete.rename(place)
+        with TemporaryDirectory(prefix="topics-", dir=folder) as temporary:
+            places = {name: Path(temporary, name) for name in [JOURNAL] * bool(reader.journal) + [EVENTS]}
+            for place in places.values():
+                place.mkdir()
+            if reader.journal:
+                entries = reader.records(reader.partitions(reader.journal))
+                parquet.write_table(journal_table(entries), places[JOURNAL] / "part-0.parquet")
+            if versions := write_events(places[EVENTS], refused):
+                raise ReportError(f"{topics}: {stored.version_error(versions)}")
+            if not stored.count(places[EVENTS]):
+                raise ReportError(f"{topics}: empty: no event was produced, nothing to report")
+            for name, place in places.items():  # the journal first: events never exist without it
+                (place / stored.SUCCESS_FILE).touch()
+                shutil.rmtree(folder / name, ignore_errors=True)
+                place.rename(folder / name)
     except OSError as refusal:
         raise ReportError(f"{refusal.filename}: cannot be written ({refusal.strerror or refusal})") from refusal
-    finally:
-        for place in temporary.values():
-            shutil.rmtree(place, ignore_errors=True)

@@ -34,7 +34,7 @@ def expect_spark() -> psutil.Process | None:
 def wait_for_spark(announce: Callable[[str], None]) -> None:
     """Wait until Spark is installed. Raises TailpackError if its installation failed."""
     if setup := expect_spark():
-        announce("waiting until set-up has installed Spark, which computes the report")
+        announce("waiting until set-up has installed Spark and the packages of the report")
         setup.wait(DEADLINE_S)
         expect_spark()
 

@@ -32,7 +32,7 @@ from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import check_no_run, command, describe, new_folder, versions
-from tailpack.report_job import expect_spark
+from tailpack.report_job import expect_spark, wait_for_spark
 from tailpack.reporting import report_run
 from tailpack.watch import LiveState, Watcher, timeline_topic
 
@@ -93,6 +93,7 @@ class Run:
             self._mark_phase("Kafka answers")
             create_topics(connection, self.scenario.payment.partitions, self.scenario.pipeline_partitions)
             self._load(connection)
+            wait_for_spark(self._log)
             self._save_info(versions=versions())
             with self.console.status("computing the report"):
                 report_run(self.folder, "", self._log, self._measure)

@@ -8,8 +8,8 @@ from contracts.validation import InvalidSettingsError
 from report import ReportError
 from report.page import page
 from report.result import Result
-from report.run_info import RUN_FILE
-from report.spark.job import Files, report_files, report_run
+from report.run_info import RUN_FILE, load_run, run_of_files
+from report.spark.job import report_files, report_run
 from report.spark.session import end_jvm
 
 
@@ -36,11 +36,14 @@ def main() -> int:
 
 
 def _reported(arguments: argparse.Namespace) -> Result:
-    folder, files = arguments.folder, Files(arguments.events, arguments.journal) if arguments.events else None
-    if files is None or (folder / RUN_FILE).exists():
-        return report_run(folder, arguments.master, files=files)
-    slo = {"latency_target_s": arguments.latency_target_s, "percentile": arguments.percentile}
-    return report_files(folder, files, arguments.master, **slo, command=arguments.command)
+    folder, events = arguments.folder, arguments.events
+    if events is None:
+        return report_run(folder, arguments.master)
+    if (folder / RUN_FILE).exists():
+        run = load_run(folder)
+    else:
+        run = run_of_files(events, arguments.latency_target_s, arguments.percentile, arguments.command)
+    return report_files(folder, run, arguments.master, events, arguments.journal)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -48,7 +51,12 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json, or folder for the result")
     add("--master", default="", help="Spark master (default: Spark only for large runs, local[2])")
-    add("--events", metavar="URI", help="Parquet file or folder with events; without run.json: external events")
+    add(
+        "--events",
+        default="",
+        metavar="URI",
+        help="Parquet file or folder with events; without run.json: external events",
+    )
     add("--journal", metavar="URI", help="journal of --events (default: journal.parquet next to them, if it exists)")
     add("--command", default="", help="without run.json: command that the report names as its origin")
     slo = "without run.json: %s (default: %%(default)s)"

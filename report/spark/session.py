@@ -1,9 +1,7 @@
 """Start Spark: sized for a laptop if local, silent on the terminal, with a check that the master exists."""
 
 import os
-import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,33 +19,21 @@ CONNECT_TIMEOUT_S: Final = 5.0
 WORKER_WAIT_KEY: Final = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 """Setting of Spark: time to wait for executors before it starts without them."""
 WORKER_WAIT: Final = "60s"
-MIN_EXECUTORS_AND_DRIVER: Final = 2
 STANDALONE: Final = "spark://"
 LOG_FILE: Final = "spark.log"
-JVM_EXIT_TIMEOUT_S: Final = 30.0
 SPARK_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",  # else six calls to the JVM per column
-    "spark.sql.ui.explainMode": "simple",  # saves seconds of CPU for plans that no user interface shows
-    "spark.sql.maxPlanStringLength": "2000",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.legacy.parquet.nanosAsLong": "true",  # files of others have columns that no figure needs
     "spark.python.authenticate.socketTimeout": "60s",  # Python may be late on a busy machine
 }
 LOCAL_SETTINGS: Final = {
-    # on one machine compression wastes CPU; tasks are sized in advance
-    "spark.shuffle.compress": "false",
-    "spark.shuffle.spill.compress": "false",
-    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",  # else Spark does not start if the host name does not resolve
     "spark.driver.bindAddress": "127.0.0.1",
 }
 """Settings for one machine; a cluster configures them in spark-defaults.conf ($SPARK_CONF_DIR)."""
-EVENTS_PER_TASK: Final = 1_500_000
-JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
-"""JVM options without which the JVM never compiles the methods above 8,000 bytes that Spark generates."""
 JAVA_TOO_NEW_ERROR: Final = "getSubject is not supported"
 """Error of Java 24 and newer with the Hadoop of Spark 4.0."""
 
@@ -55,19 +41,11 @@ JAVA_TOO_NEW_ERROR: Final = "getSubject is not supported"
 def open_session(master: str, log: Path) -> SparkSession:
     """Start Spark on `master`, or return the open session of this process.
 
-    log: file for the output of the JVM.
-    Raises ReportError without Java, for an invalid master, or if the session does not start.
+    log: file for the output of the JVM. Raises ReportError for an invalid master, or if Spark does not start.
     """
     check_master(master)
-    java_home = os.environ.get("JAVA_HOME")
-    if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
-        raise ReportError("Java is missing: install 17 or 21 (Debian: apt install openjdk-17-jre-headless)")
-    builder = SparkSession.builder.master(master).appName("tailpack report")
-    settings = SPARK_SETTINGS | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
-    if master.startswith("local"):
-        settings |= LOCAL_SETTINGS | {"spark.driver.memory": "2g"}
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    settings = SPARK_SETTINGS | (LOCAL_SETTINGS if master.startswith("local") else {})
+    builder = SparkSession.builder.master(master).appName("tailpack report").config(map=settings)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers use the packages of this process
     try:
         with _stderr_to(log):
@@ -78,30 +56,14 @@ def open_session(master: str, log: Path) -> SparkSession:
         raise ReportError(f"Spark did not start on {master}: {innermost_cause(failed)}; see {log}") from failed
 
 
-def size_shuffles(spark: SparkSession, events: int) -> None:
-    """Set the number of tasks of shuffles so that `events` rows fit in memory and all cores are used."""
-    tasks = max(4, 2 * spark.sparkContext.defaultParallelism, -(-events // EVENTS_PER_TASK))
-    spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
-
-
 def end_jvm() -> None:
-    """Stop the Spark of this process, if any, and wait until its JVM has exited; kill it after JVM_EXIT_TIMEOUT_S.
-
-    PySpark does not wait: its JVM exits some time after its parent.
-    """
-    gateway = SparkContext._gateway
-    if gateway is None:
-        return
+    """Stop the Spark of this process, if any, and wait until its JVM has exited; PySpark does not wait."""
     if (context := SparkContext._active_spark_context) is not None:
+        gateway = context._gateway
         context.stop()
-    gateway.shutdown()
-    gateway.proc.stdin.close()  # the JVM exits at the end of this stream
-    try:
-        gateway.proc.wait(JVM_EXIT_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        gateway.proc.kill()
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # the JVM exits at the end of this stream
         gateway.proc.wait()
-    SparkContext._gateway = SparkContext._jvm = None
 
 
 def check_master(master: str) -> None:
@@ -134,12 +96,9 @@ def await_workers(spark: SparkSession) -> None:
     if on_demand or not context.master.startswith(STANDALONE):
         return
     within_s = context._jsc.sc().conf().getTimeAsSeconds(WORKER_WAIT_KEY, WORKER_WAIT)
+    executors = context._jsc.sc().getExecutorMemoryStatus  # the driver is one of them
     try:
-        until(
-            lambda: context._jsc.sc().getExecutorMemoryStatus().size() >= MIN_EXECUTORS_AND_DRIVER,
-            within_s,
-            "a worker gives it a core",
-        )
+        until(lambda: executors().size() >= 2, within_s, "a worker gives it a core")
     except TimeoutError as late:
         raise ReportError(f"--master {context.master}: {late}; check that workers run and have free cores") from late
 

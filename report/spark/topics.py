@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from contracts.topics import Topic
 from report.records import JoinedEvents, Record, event_id
@@ -16,9 +16,9 @@ RECORDS_PER_TASK: Final = 500_000
 """Records that a task joins in its memory."""
 
 
-def write_events(place: Path, refused: Mapping[str, int], *, spark: SparkSession, reader: RunReader) -> set[int]:
+def write_events(place: Path, refused: Mapping[str, int], *, context: SparkContext, reader: RunReader) -> set[int]:
     """Read each partition in a task, then join all records of an event in one: an EventWriter."""
-    parts, context = reader.partitions(reader.events), spark.sparkContext
+    parts = reader.partitions(reader.events)
     tasks = max(context.defaultParallelism, -(-reader.count() // RECORDS_PER_TASK))
     records = context.parallelize(parts, len(parts)).flatMap(partial(_read, reader.folder)).keyBy(event_id)
     join = partial(_join, topics=reader.events, refused=dict(refused), place=place)

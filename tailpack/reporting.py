@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,9 +54,7 @@ def make_report(
 ) -> Path:
     """Report on the run in the folder `source`, or on the given events; return the folder. Raises TailpackError."""
 
-    def announce(text: str) -> None:
-        console.print(text, highlight=False)
-
+    announce = partial(console.print, highlight=False)
     if inputs.events is not None:
         folder, words = Path(source), _custom_events_arguments(Path(source), inputs)
         with console.status("computing the report"):

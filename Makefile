@@ -1,7 +1,7 @@
 # `make` without a target lists the targets. Targets that need the environment (.venv) create and update it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test test-long test-cluster test-containers chaos check words env sbom lock audit pictures clean
+.PHONY: help demo docs test test-long test-cluster test-containers chaos fuzz check words env sbom lock audit pictures clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -29,6 +29,9 @@ test-containers: $(VENV)/.ready ## test images and the demo of docker-compose.ym
 
 chaos: $(VENV)/.ready ## inject random faults into a running pipeline and check every guarantee: SEEDS=5 SEED=1 VARIANT=new JSON=FILE
 	@PYTHONPATH=tests/support:$$PYTHONPATH $(BIN)/python -m chaos_suite --seeds $(or $(SEEDS),5) --seed $(or $(SEED),1) $(if $(VARIANT),--variant $(VARIANT)) $(if $(JSON),--json $(JSON))
+
+fuzz: $(VENV)/.ready ## feed hostile input to every parser of a record, a page and a file: S=60 SEED=1 TARGET=scenario
+	@PYTHONPATH=tests/support:$$PYTHONPATH $(BIN)/python -m fuzz_suite --seconds $(or $(S),60) --seed $(or $(SEED),1) $(TARGET)
 
 check: $(VENV)/.ready ## run the fast checks: format, lint, types, dependency rules, English, budgets, unit tests (no JVM, 70 s)
 	@$(BIN)/ruff format --check .

@@ -1,5 +1,7 @@
 """The control loop: observe, decide, act, record. Everything else is behind a port."""
 
+from collections.abc import Callable
+
 from autoscaler.model import Action
 from autoscaler.ports import ConsumerGroup, Journal, NotReadyError, Policy, urgent_of
 
@@ -7,16 +9,13 @@ from autoscaler.ports import ConsumerGroup, Journal, NotReadyError, Policy, urge
 class Controller:
     """Runs one policy for one group and records its decisions in one journal."""
 
-    def __init__(self, group: ConsumerGroup, policy: Policy, journal: Journal) -> None:
-        self.group = group
-        self.policy = policy
-        self.journal = journal
+    def __init__(
+        self, group: ConsumerGroup, policy: Policy, journal: Journal, clock: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self.group, self.policy, self.journal, self._clock = group, policy, journal, clock
         self._urgent = urgent_of(policy)
-
-    @property
-    def decides_between_ticks(self) -> bool:
-        """Whether the policy may decide between ticks."""
-        return self._urgent is not None
+        self.policy_s = 0.0
+        """Time spent in `Policy.decide`, seconds by the clock."""
 
     def urgent(self) -> bool:
         """Return whether the arrivals since the last tick cannot wait for the next one. Called between ticks."""
@@ -30,7 +29,9 @@ class Controller:
         except NotReadyError as missing:
             self.journal.record_not_ready(missing)  # never guess
             return
+        begun_s = self._clock()
         decision = self.policy.decide(observation)
+        self.policy_s += self._clock() - begun_s
         if decision.action is not Action.NO_CHANGE:
             self.group.apply(decision)
         self.journal.record(observation, decision)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoad:
-    """One partition: λ in events/s over the last decision interval, and lag in events (produced − committed).
+    """One partition: arrival rate (λ, events/s) over the last decision interval, and lag (events produced − committed).
 
     If one of them could not be read, both are worst-case values: arrivals continue at the last rate, and no event has
     been served since. Plans are made for this case.
@@ -52,7 +52,7 @@ BEGIN_QUANTILE: Final = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecentArrivals:
-    """Arrivals since the previous observation, by slot: a rate over the interval would hide bursts."""
+    """Arrivals since the previous observation, by slot, because a rate over the whole interval would hide bursts."""
 
     slot_s: float
     """Length of a slot, seconds."""
@@ -60,7 +60,7 @@ class RecentArrivals:
     """Events by slot and partition, shape (slots, partitions): oldest slot first, the last ends at the observation."""
     begin_s: float = 0.0
     """Offset of the 1st-percentile arrival within its slot, seconds (bursty traffic: within the slot of the latest
-    burst). Negative if it arrived before: real slots can start earlier than multiples of slot_s."""
+    burst). Negative if it arrived before, because real slots can start before multiples of slot_s."""
 
 
 MAX_FULL_SLOT_SHARE: Final = 0.25
@@ -109,11 +109,11 @@ class GroupObservation:
     assignment: Mapping[int, str]
     """Partition → name of its owner once the plan in force is carried out."""
     service_rate: float
-    """μ, events/s: what one replica serves if it is never idle."""
+    """Service rate (μ), events/s: what one replica serves if it is never idle."""
     rebalance_time_s: float
-    """t_r, seconds: how long a planned handover pauses a partition."""
+    """Rebalance time (t_r), seconds: how long a planned handover pauses a partition."""
     overhead_s: float = 0.0
-    """Part of an event's latency that is neither waiting nor service: its way through the broker, seconds."""
+    """Part of an event's latency that is neither waiting nor service, seconds. The broker and the network cause it."""
     startup_s: float = 0.0
     """Configured time from the request of a replica until it can serve, seconds; 0: unknown."""
     commit_age_s: float = 0.0

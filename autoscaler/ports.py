@@ -19,7 +19,7 @@ class ConsumerGroup(Protocol):
     """A group whose replicas and assignment can be observed and changed."""
 
     def observe(self) -> GroupObservation:
-        """Return the present state; an unreadable lag is a worst case with an age. Raises NotReadyError without one."""
+        """Return the present state. An unreadable lag becomes a worst case with its age, or NotReadyError is raised."""
 
     def arrivals(self) -> RecentArrivals | None:
         """Return the arrivals since the last observation, without reading commits; None if they are unknown."""
@@ -29,7 +29,7 @@ class ConsumerGroup(Protocol):
 
 
 class Policy(Protocol):
-    """Maps observations to decisions. Deterministic for equal histories; never reads a clock."""
+    """Maps observations to decisions. It is deterministic for equal histories and never reads a clock."""
 
     @property
     def name(self) -> str:

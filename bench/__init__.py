@@ -2,4 +2,4 @@
 
 
 class BenchError(Exception):
-    """A measurement is impossible or failed. The message is one line: what is wrong, where, and what to do."""
+    """Raised if a measurement fails or is impossible. Its message is one line: the problem, its place, the remedy."""

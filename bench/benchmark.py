@@ -1,7 +1,7 @@
-"""The runner of all benchmarks: it measures each case, stores every finished row, and resumes after an interruption.
+"""Run benchmarks: measure each case, store every finished row, and continue after an interruption.
 
 A benchmark is a dataclass in its own file. Its fields are the options of its command, `cases` returns the names of its
-cases, and `measure` sets up, measures one case and tears down. The table in bench/benchmarks makes it a command.
+cases, and `measure` measures one case. BENCHMARKS in bench/benchmarks lists the commands.
 """
 
 import os
@@ -16,25 +16,25 @@ import msgspec
 
 from bench import BenchError
 from contracts.connection import Connection
-from contracts.validation import as_environment
+from contracts.validation import DECODE_ERRORS, as_environment
 from contracts.waiting import WaitTimeoutError
 from loadgen.children import Child
 from loadgen.result import part_file_name
 
 Row = dict[str, Any]
-"""Figures of one case. The row is invalid if `problem` is not empty or `valid` is false."""
+"""Figures of one case. A row is invalid if its `problem` is not empty or its `valid` is false."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """Help and limits of a command-line option; its type and default are those of the field."""
+    """Help and limits of a command-line option. Type and default are those of the annotated field."""
 
     help: str
     least: float | None = None
     most: float | None = None
     positional: bool = False
     time: bool = False
-    """Whether the value is a duration: 500ms, 3s, 2m; a number without unit is in seconds."""
+    """Whether the value is a duration, such as 500ms, 3s or 2m. A number without unit is in seconds."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Tools:
     """Functions that the command line provides to a benchmark."""
 
     kafka: Callable[..., AbstractContextManager[Connection]]
-    """Runs a broker with all topics: (purpose, payment partitions, pipeline partitions)."""
+    """Runs a broker with all topics. Arguments: purpose, payment partitions, pipeline partitions."""
     announce: Callable[..., None]
-    """Shows progress: `status=`, `completed=`, `total=`."""
+    """Shows the progress that the arguments `status`, `completed` and `total` describe."""
 
 
 @dataclass(kw_only=True)
@@ -57,7 +57,7 @@ class Benchmark:
 
     @abstractmethod
     def measure(self, case: str, tools: Tools) -> Row:
-        """Measure one case and return its figures. No process may outlive the call.
+        """Measure one case and return its figures. All processes that it starts must end before it returns.
 
         Raises BenchError, WaitTimeoutError.
         """
@@ -65,18 +65,18 @@ class Benchmark:
 
 @dataclass(kw_only=True)
 class QuickBenchmark(Benchmark):
-    """Base class of benchmarks with a `quick` option, which measures less and ends within 50 s."""
+    """Base class of benchmarks with a `quick` option. With it, a benchmark measures less and ends within 50 s."""
 
     quick: Annotated[bool, Option("Measure less, so that it ends within 50 s.")] = False
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The rows of a benchmark and its figures."""
+    """The rows that a benchmark has measured."""
 
     rows: list[Row]
     interrupted: bool
-    """Whether Ctrl-C ended it; `rows` then has the finished rows."""
+    """Whether Ctrl-C ended the benchmark before all rows were finished."""
 
     @property
     def figures(self) -> Row:
@@ -99,8 +99,8 @@ def run(
 ) -> Outcome:
     """Measure every case `repeat` times, and return the finished rows. Ctrl-C ends it early.
 
-    into: folder of the file to which each row is appended with its origin. A case with a valid row in that file, for
-    the same options, is not measured again.
+    into: folder of a file to which each finished row is appended, together with `origin`. If the file already has a
+    valid row for a case with the same options, the case is not measured again.
     """
     rows, interrupted = list[Row](), False
     file = into / f"{type(benchmark).__name__.lower()}.jsonl" if into else None
@@ -131,14 +131,14 @@ def run(
 
 
 def environ_of(connection: Connection | None = None, **settings: object) -> dict[str, str]:
-    """Return the environment of a child process with only these settings (names in lower case)."""
+    """Return the environment of a child process. Its only TAILPACK_ variables are these settings."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
     variables = {f"TAILPACK_{name.upper()}": str(value) for name, value in settings.items()}
     return inherited | (as_environment(connection) if connection else {}) | variables
 
 
 def all_exist(folder: Path, file: str, parts: int = 1) -> bool:
-    """Return whether every process of the load has written this file."""
+    """Return whether each of the `parts` processes of the load generator has written its `file`."""
     return all((folder / part_file_name(file, part, parts)).exists() for part in range(1, parts + 1))
 
 
@@ -146,7 +146,7 @@ def check(children: Iterable[Child]) -> bool:
     """Return True. Raises BenchError if one of the processes has ended."""
     for child in children:
         if child.exit_status is not None:
-            raise BenchError(f"{child.name} ended: {child.ending()}; see {child.log}")
+            raise BenchError(f"{child.name} ended too early: {child.ending()}; see {child.log}")
     return True
 
 
@@ -155,7 +155,7 @@ def _stored_rows(file: Path | None) -> dict[str, Row]:
     try:
         entries = [msgspec.json.decode(line) for line in lines]
         return {_key(entry): entry["row"] for entry in entries if is_valid(entry["row"])}
-    except (msgspec.DecodeError, LookupError, TypeError) as error:
+    except (*DECODE_ERRORS, LookupError, TypeError) as error:
         raise BenchError(f"{file} contains a line that is not a row ({error}): correct or move the file") from None
 
 

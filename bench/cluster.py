@@ -1,4 +1,4 @@
-"""Run scenarios on Kubernetes: each run has its own namespace and a Job for load and report."""
+"""Run scenarios on Kubernetes. Each run has its own namespace, with a Job that sends the load and makes the report."""
 
 import io
 import json
@@ -31,11 +31,11 @@ from report.result import Result
 MANIFESTS: Final = Path(__file__).parents[1] / "infra" / "k8s"
 KIND: Final = MANIFESTS / "overlays" / "kind"
 READY_TIMEOUT_S: Final = 300.0
-"""Longest time until services are ready; images are pulled in this time."""
+"""Maximum time until services are ready, including the time to pull images."""
 EXTRA_RUN_S: Final = 900.0
-"""Time for start, drain and report, in addition to the duration of the scenario."""
+"""Maximum time for start, drain and report, in addition to the duration of the scenario."""
 STUCK_TIMEOUT_S: Final = 60.0
-"""If a pod waits for an image, a node or a quota, or crashes, the run fails after this time without progress."""
+"""A run fails if a pod crashes, or waits for an image, a node or a quota, and nothing changes for this time."""
 POLL_INTERVAL_S: Final = 1.0
 REQUEST_S: Final = 60.0
 FAUST_SERVICES: Final = ("order", "shipment", "notification")
@@ -66,7 +66,7 @@ class ClusterRuns(Benchmark):
         """Return scenario, policy and seed of each run, seed by seed. Raises ValueError."""
         for name in self.policy:
             policy_factory(name)
-        runs = product(range(1, self.seeds + 1), [load_scenario(one).name for one in self.scenarios], self.policy)
+        runs = product(range(1, self.seeds + 1), [load_scenario(name).name for name in self.scenarios], self.policy)
         return [f"{scenario} {policy} {seed}" for seed, scenario, policy in runs]
 
     def measure(self, case: str, tools: Tools) -> Row:
@@ -86,13 +86,13 @@ class ClusterRuns(Benchmark):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cluster:
-    """A Kubernetes cluster, with the overlay and the images that are applied to it."""
+    """A Kubernetes cluster, and what is applied to it."""
 
     context: str = ""
     """Context in the kubeconfig; empty: the current one."""
     overlay: Path = KIND
     images: Mapping[str, str] = field(default_factory=dict)
-    """Image in the manifests → NAME:TAG that the cluster pulls."""
+    """Name of an image in the manifests → NAME:TAG of the image that the cluster pulls."""
 
     def kubectl(self, *words: str, namespace: str = "", stdin: str | None = None, may_fail: bool = False) -> bytes:
         """Return the output of kubectl. Raises BenchError."""
@@ -112,7 +112,7 @@ class Cluster:
             last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             if "localhost:8080" in last_line:  # the default of kubectl without kubeconfig
                 raise BenchError(f"kubeconfig {kubeconfig()} has no cluster: set KUBECONFIG")
-            raise BenchError(f"kubectl {words[0]}: {last_line or 'failed'} (kubeconfig {kubeconfig()})")
+            raise BenchError(f"kubectl {words[0]} failed: {last_line or 'no message'} (kubeconfig {kubeconfig()})")
         return bytes(done.stdout)
 
 
@@ -128,9 +128,9 @@ class Namespace:
         return found.get("items", found)
 
     def pods(self, app: str = "") -> list[dict[str, Any]]:
-        """Return the pods (of one app if named) that are not being deleted."""
+        """Return the pods of `app`, or all pods, without those that are being deleted."""
         selected = ["-l", f"app={app}"] if app else []
-        return [one for one in self.get("pods", *selected) if "deletionTimestamp" not in one["metadata"]]
+        return [pod for pod in self.get("pods", *selected) if "deletionTimestamp" not in pod["metadata"]]
 
     def apply(
         self,
@@ -139,7 +139,7 @@ class Namespace:
         settings: Mapping[str, str] | None = None,
         components: Sequence[str] = (),
     ) -> None:
-        """Apply the cluster's overlay to this namespace, with replica counts, settings and components."""
+        """Apply the cluster's overlay to this namespace, changed by replica counts, settings and components."""
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary).resolve()
             merged = {"literals": [f"{key}={value}" for key, value in (settings or {}).items()]}
@@ -156,14 +156,14 @@ class Namespace:
             self.cluster.kubectl("apply", "--kustomize", temporary)
 
     def obstacles(self) -> dict[str, str]:
-        """Return object → why it is not ready: an image, a node, a quota while pods are missing, or an exit."""
+        """Return object → reason why it is not ready: a missing image, no node, a quota, or a pod that has exited."""
         events, pods = self.get("events", "--field-selector", "reason=FailedCreate"), self.pods()
         owners = self.get("replicasets,statefulsets,jobs")
         missing = Counter({owner["metadata"]["name"]: owner["spec"].get("replicas", 1) for owner in owners})
         missing -= Counter(owner["name"] for pod in pods for owner in pod["metadata"].get("ownerReferences", ()))
         found = {name: event["message"] for event in events if (name := event["involvedObject"]["name"]) in missing}
-        for pod, policy in [(pod_of(one), one["spec"].get("restartPolicy")) for one in pods]:
-            serves = pod.ready and policy != "OnFailure"  # the pod of a Job is ready between two failures
+        for pod, policy in [(pod_of(found_pod), found_pod["spec"].get("restartPolicy")) for found_pod in pods]:
+            serves = pod.ready and policy != "OnFailure"  # a Job's pod is also ready between two failures
             if pod.exit and not pod.exit.is_clean and not serves:
                 found[pod.name] = f"pod {pod.name} ended with {pod.exit.description}: {pod.last_log_line}"
             elif pod.waiting_reason.startswith(STUCK_REASONS):
@@ -171,11 +171,11 @@ class Namespace:
         return found
 
     def wait_until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
-        """Wait for Jobs and brokers, then for services with `replicas` of Payment. Raises BenchError."""
+        """Wait until Jobs and brokers, and then services with `replicas` of Payment, are ready. Raises BenchError."""
         began_s = since_s = monotonic_s()
         before = list[str]()
         while awaited := self._awaited_workloads(replicas):
-            prefixes = tuple(f"{one}-" for one in awaited)
+            prefixes = tuple(f"{name}-" for name in awaited)
             obstacles = [why for name, why in self.obstacles().items() if f"{name}-".startswith(prefixes)]
             if not obstacles or awaited != before:
                 before, since_s = awaited, monotonic_s()
@@ -186,16 +186,16 @@ class Namespace:
             time.sleep(POLL_INTERVAL_S)
 
     def delete(self) -> None:
-        """Delete the namespace and wait until it is gone: its pods would take CPU and room from the next run."""
-        for _ in range(5):  # minutes: pods stop within 30 s, on a busy node later
+        """Delete the namespace and wait until it is gone, because its pods would slow down the next run."""
+        for _ in range(5):  # up to five minutes: on a busy node, pods stop late
             self.cluster.kubectl("delete", "namespace", self.name, "--ignore-not-found", "--timeout=55s", may_fail=True)
 
     def _awaited_workloads(self, replicas: int) -> list[str]:
-        """Return the Jobs and brokers that are not done or ready; if all are, the services, which may crash before."""
-        jobs = [one for one in self.get("jobs") if not (one["spec"].get("suspend") or one["status"].get("succeeded"))]
-        first = jobs + [one for one in self.get("statefulsets") if _is_unready(one, replicas)]
-        found = first or [one for one in self.get("deployments") if _is_unready(one, replicas)]
-        return [one["metadata"]["name"] for one in found]
+        """Return the Jobs and brokers that are not ready. If all are, return the services that are not ready."""
+        jobs = [job for job in self.get("jobs") if not (job["spec"].get("suspend") or job["status"].get("succeeded"))]
+        first = jobs + [workload for workload in self.get("statefulsets") if _is_unready(workload, replicas)]
+        found = first or [workload for workload in self.get("deployments") if _is_unready(workload, replicas)]
+        return [workload["metadata"]["name"] for workload in found]
 
 
 def _is_unready(workload: dict[str, Any], payments: int) -> bool:
@@ -205,7 +205,7 @@ def _is_unready(workload: dict[str, Any], payments: int) -> bool:
 
 @contextmanager
 def namespace(cluster: Cluster) -> Iterator[Namespace]:
-    """Create a namespace; delete it after the block. Raises BenchError, also if no cluster answers."""
+    """Create a namespace, and delete it after the block. Raises BenchError, for example if no cluster answers."""
     cluster.kubectl("version", "--request-timeout=10s")  # raises before anything is created
     created = Namespace(cluster, f"tailpack-{uuid.uuid4().hex[:8]}")
     try:
@@ -245,7 +245,7 @@ def _image(name: str, target: str) -> dict[str, str]:
 
 
 def _settings(scenario: Scenario, namespace: str) -> dict[str, str]:
-    """Return the settings of all pods. The namespace separates the topics from those of other and earlier runs."""
+    """Return the settings of all pods. `namespace` is part of the names of their topics."""
     return scenario.autoscaler_settings() | {
         "NAMESPACE": namespace,
         "PIPELINE_PARTITIONS": str(scenario.pipeline_partitions),

@@ -1,8 +1,8 @@
-"""Simulate a matrix of cases × contenders × seeds. Stored rows are reused, the others are computed.
+"""Simulate a matrix of cases × contenders × seeds. Stored rows are reused, missing rows are computed.
 
-A job is one run: a scenario with changes, a policy with its options, and a seed. These and the code determine its row.
-Rows are appended to a file as JSON lines with the hash of job and code, so an interrupted matrix continues where it
-stopped.
+A job is one run: a scenario with changes, a policy with its options, and a seed. Job and code determine the row of
+figures. Rows are appended to a file as JSON lines with a hash of job and code. An interrupted matrix reads them and
+continues.
 """
 
 import multiprocessing
@@ -27,7 +27,7 @@ import msgspec
 
 from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.settings import unknown_name
-from contracts.validation import InvalidSettingsError, text_in
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError, text_in
 from loadgen.schedule import Spacing, Split
 from partitioners import Partitioner
 from report.run_info import flat
@@ -40,22 +40,22 @@ MATRICES_FILE: Final = Path(__file__).parent / "matrices.toml"
 AXES_FILE: Final = Path(__file__).parent / "axes.toml"
 FILE: Final = "results.jsonl"
 FAILED: Final = "failed"
-"""Key of a failed row, which has the reason instead of figures."""
+"""Key in the row of a failed job, whose value is the reason. Such a row has no figures."""
 OPTIMUM: Final = "optimum"
-"""`Job.how`: compute the cheapest schedule instead of simulating a policy."""
+"""Value of `Job.how` for jobs that compute the cheapest schedule instead of simulating a policy."""
 ROW_SOURCES: Final = (
     *("contracts/**/*.py", "partitioners/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
     *("bench/scenario.py", "bench/sections.py", "bench/scenarios/*.toml", "bench/simulation/**/*.py", "studies/*.py"),
 )
-"""Files that determine the rows; a change of one invalidates all stored rows. The live autoscaler is excluded."""
+"""Files that determine the rows. If one of them changes, all stored rows are computed again."""
 EXCLUDED_SOURCES: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
 HEARTBEAT_PROTOCOLS: Final = (RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE_STICKY, RebalanceProtocol.KIP848)
-"""Rebalance protocols in which each member receives a change at its own next heartbeat."""
+"""Rebalance protocols in which each member learns about a rebalance at its next heartbeat."""
 
 Changes = tuple[tuple[str, Any], ...]
-"""(Key, value) pairs that override those of a scenario, as in `--set`, sorted by key."""
+"""Pairs (key, value) that override settings of a scenario, as `--set` does, sorted by key."""
 Row = dict[str, Any]
-"""Figures of one run by name, or `FAILED` and the reason."""
+"""Name → figure of one run; or FAILED → reason."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 1
     changes: Changes = ()
     how: str = ""
-    """Kind of work: OPTIMUM, or a name that the caller's `work` handles; empty: simulate the policy."""
+    """Kind of work: OPTIMUM, or a name that the `work` passed to `run` handles; empty: simulate the policy."""
 
     def read_scenario(self) -> "Scenario":
         """Return the scenario with all changes. Raises InvalidSettingsError."""
@@ -82,7 +82,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     def key(self) -> str:
         """Return the hash of the job, its files and the code."""
-        files = [_digest(Path(str(one))) for one in (self.scenario, dict(self.changes).get("load.trace", ""))]
+        files = [_digest(Path(str(path))) for path in (self.scenario, dict(self.changes).get("load.trace", ""))]
         content = (self, files, policy_version(self.policy), code_version())
         return sha256(msgspec.json.encode(content)).hexdigest()[:24]
 
@@ -94,7 +94,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def code_version() -> str:
-    """Return a fingerprint of the code that determines the rows."""
+    """Return a hash of the files that determine the rows."""
     digest = sha256()
     for path in sorted({path for pattern in ROW_SOURCES for path in ROOT.glob(pattern)}):
         name = path.relative_to(ROOT).as_posix()
@@ -108,8 +108,8 @@ def _digest(path: Path) -> str:
 
 
 def policy_version(policy: str) -> str:
-    """Return a fingerprint of a custom policy's file or of a package's module; empty for a built-in policy."""
-    from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  as above
+    """Return a hash of the file that defines a policy; empty for a built-in policy."""
+    from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  slow to import
 
     entry_point = None if policy in POLICIES else next(iter(entry_points(group=GROUP, name=policy)), None)
     spec = find_spec(entry_point.module) if entry_point else None
@@ -117,7 +117,7 @@ def policy_version(policy: str) -> str:
 
 
 def simulate_job(job: Job) -> Row:
-    """Run the job. Raises InvalidSettingsError, or ValueError if the simulator rejects it."""
+    """Run a job. Raises InvalidSettingsError, or ValueError if the simulator does not support the job."""
     from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
 
     scenario = job.read_scenario()
@@ -134,9 +134,9 @@ def simulate_job(job: Job) -> Row:
 
 
 Work = Callable[[Job], Row]
-"""Function that runs a job, at the top level of a module, because worker processes import it."""
+"""Function that runs a job. It must be at the top level of a module, because worker processes import it."""
 Announce = Callable[[int, int, str], None]
-"""Called with the number of finished rows, the number of all rows, and the job that finished last."""
+"""Called with the number of finished rows, the number of all rows, and the job that was finished last."""
 
 
 def run(
@@ -147,10 +147,10 @@ def run(
     announce: Announce = lambda *_: None,
     work: Work = simulate_job,
 ) -> dict[Job, Row]:
-    """Return the row of every job: from `folder`, or computed by `processes` worker processes (0: one per core).
+    """Return the row of every job. Rows that are not stored in `folder` are computed.
 
-    Each row is stored in `folder` as soon as it is finished. A job that fails, or whose process dies, gets a row with
-    `FAILED`, which is not stored.
+    processes: number of worker processes; 0: one per core. Each row is stored as soon as it is finished. If a job
+    fails or its process dies, its row contains FAILED and is not stored.
     """
     keys = {job: job.key() for job in dict.fromkeys(jobs)}
     stored = read_rows(folder)
@@ -168,12 +168,12 @@ def run(
 
 
 def read_rows(folder: Path) -> dict[str, Row]:
-    """Return the stored rows by key. A truncated line is skipped, and terminated so that the next row gets its own."""
+    """Return the stored rows by key. A truncated last line is skipped, and gets a line end."""
     folder.mkdir(parents=True, exist_ok=True)
     path, rows = folder / FILE, dict[str, Row]()
     text = path.read_bytes() if path.exists() else b""
     for line in text.splitlines():
-        with suppress(msgspec.DecodeError, TypeError, ValueError):
+        with suppress(*DECODE_ERRORS, TypeError, ValueError):
             key, row = msgspec.json.decode(line)
             rows[key] = row
     if text and not text.endswith(b"\n"):
@@ -190,12 +190,12 @@ def usable_cores() -> int:
 def run_jobs(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple[Job, Row], None, None]:
     """Yield each job with its row as soon as it is finished. Closing the generator ends every process.
 
-    If a process dies, the pool does not report which job it ran. So each job that was running runs again alone, and
-    fails only if its process dies again.
+    If a process dies, the pool does not report which job it ran. So all jobs that were running are run again, one by
+    one. A job fails if its process dies again.
     """
     together, suspects = list(reversed(jobs)), list[Job]()
-    context = multiprocessing.get_context("spawn")  # fork would copy threads and locks of the caller
-    resource_tracker.ensure_running()  # it changes the signal mask, so before `_interrupt_blocked`
+    context = multiprocessing.get_context("spawn")  # fork would copy locks of the caller's threads
+    resource_tracker.ensure_running()  # now, because it would change the signal mask later
     while together or suspects:
         alone = not together
         waiting, most = ([suspects.pop()], 1) if alone else (together, min(processes, len(together)))
@@ -218,7 +218,7 @@ def run_jobs(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple
                 child.terminate()
             pool.shutdown(cancel_futures=True)
         for job in (*running.values(), *waiting) if alone else ():
-            yield job, {FAILED: "its process died twice; the machine may have run out of memory"}
+            yield job, {FAILED: "its process died twice; if memory is full, use fewer --processes"}
 
 
 def _row(work: Work, job: Job) -> Row:
@@ -240,7 +240,7 @@ def _interrupt_blocked() -> Iterator[None]:
 
 
 def _prepare_worker() -> None:
-    """Prepare a worker process: it ignores Ctrl-C, which its parent handles, and exits with its parent."""
+    """Make this worker process ignore Ctrl-C, which its parent handles, and exit when its parent exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for handled in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(handled, signal.SIG_DFL)
@@ -254,32 +254,32 @@ def _prepare_worker() -> None:
 
 
 def sorted_changes(*tables: Mapping[str, Any]) -> Changes:
-    """Merge tables of changes into the sorted form of a job; the last value of a key wins."""
+    """Merge tables of changes into the sorted form that a job has. If a key occurs twice, its last value counts."""
     merged = {key: value for table in tables for key, value in flat(table)}
     return tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(merged.items()))
 
 
 class Contender(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A policy with changes of its options or of the scenario."""
+    """A policy, with changes of its options or of the scenario, that takes part in a comparison."""
 
     policy: str
     name: str = ""
-    """Label of the contender; empty: name of the policy."""
+    """Name of the contender in tables; empty: that of the policy."""
     set: dict[str, Any] = {}
 
     @property
     def label(self) -> str:
-        """The name in tables."""
+        """Name of the contender in tables."""
         return self.name or self.policy
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A scenario with changes. Contenders are compared within a case."""
+    """A scenario with changes, in which contenders are compared."""
 
     scenario: str
     set: dict[str, Any] = {}
     label: str = ""
-    """Scenario and its changes, without those of the axis."""
+    """Scenario and changes as text, without the changes of the axis."""
     point: str = ""
     """Label of the point on the axis; empty without an axis."""
 
@@ -289,10 +289,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return Job(scenario=self.scenario, policy=contender.policy, seed=seed, changes=changes)
 
     def jobs(self, contender: Contender, seeds: int) -> tuple[list[Job], tuple[str, ...]]:
-        """Return a job for each seed from 1, and the names of the random parts; if nothing is random, a single job.
+        """Return a job for each seed from 1, and the names of the random parts. If nothing is random, return one job.
 
-        Random phases are stratified: with seed k of n, ticks are in the k-th of n equal parts of the interval that
-        follows each burst (or whole second). So a few seeds cover all phases.
+        A random burst phase is the time from a burst (or a whole second) to the next tick. With seed k of n it lies in
+        the k-th of n equal parts of the decision interval, so that a few seeds cover all phases.
         """
         first = self.job(contender)
         scenario = first.read_scenario()
@@ -312,7 +312,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def random_parts(scenario: "Scenario") -> tuple[str, ...]:
-    """Return the names of the random parts of this scenario. Empty: every seed gives the same run."""
+    """Return the names of the random parts of this scenario; empty: every seed gives the same run."""
     simulation, load = scenario.simulation, scenario.load
     protocol = scenario.payment.runtime or scenario.payment.rebalance_protocol
     parts = {
@@ -332,9 +332,9 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A setting that varies over a range."""
 
     varies: str
-    """Name of the varied quantity with its unit."""
+    """Title of the varied quantity, with its unit."""
     values: list[Any]
-    """Values of `key`, or a table of changes for each point."""
+    """Values of `key`; if it is empty, a table of changes for each point."""
     key: str = ""
     set: dict[str, Any] = {}
     """Changes at every point."""
@@ -347,7 +347,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A comparison, as in its file. A case or contender without changes may be given by its name."""
+    """The content of a matrix file. A case or a contender without changes may be given by its name."""
 
     title: str
     case: list[str | Case] = []
@@ -358,13 +358,13 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     random: int = 0
     """Number of random scenarios that are added as cases."""
     like: str = ""
-    """Name of another matrix, whose contenders and constant counts are added."""
+    """Name of another matrix, whose contenders and constant counts also take part."""
     counts: list[int] = []
-    """Constant replica counts, each a contender in every case with at least as many partitions."""
+    """Constant replica counts. Each is a contender in every case that has at least as many partitions."""
     axis: str | Axis = ""
-    """Name of an axis in axes.toml, or an axis."""
+    """An axis, or the name of an axis in axes.toml."""
     set: dict[str, Any] = {}
-    """Changes in every case, which override those of the case."""
+    """Changes in every case. They override those of the case."""
 
     def resolve_axis(self) -> Axis | None:
         """Return the axis, or None. Raises InvalidSettingsError if its name is unknown."""
@@ -376,9 +376,9 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Return the cases with all changes; with an axis, each case at each point."""
         from bench.random_scenarios import random_case  # noqa: PLC0415  numpy only where it is needed
 
-        listed = [Case(scenario=one) if isinstance(one, str) else one for one in self.case]
+        listed = [Case(scenario=case) if isinstance(case, str) else case for case in self.case]
         every = (*listed, *map(random_case, range(1, self.random + 1)))
-        changed = [(one.scenario, sorted_changes(one.set, self.set)) for one in every]
+        changed = [(case.scenario, sorted_changes(case.set, self.set)) for case in every]
         axis = self.resolve_axis()
         return [
             Case(
@@ -391,11 +391,11 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ]
 
     def contenders(self) -> list[Contender]:
-        """Return the contenders that take part in every case."""
-        return [Contender(policy=one) if isinstance(one, str) else one for one in self.contender]
+        """Return the contenders that take part in every case, without constant counts."""
+        return [Contender(policy=entry) if isinstance(entry, str) else entry for entry in self.contender]
 
     def contenders_of(self, case: Case) -> list[Contender]:
-        """Return all contenders of a case, constant counts included."""
+        """Return all contenders of a case, with constant counts."""
         own = self.contenders()
         partitions = case.job(own[0]).read_scenario().payment.partitions if self.counts else 0
         return own + [Contender(policy=f"static-{count}") for count in self.counts if count <= partitions]
@@ -438,5 +438,5 @@ def _read_file(path: Path) -> Matrix:
     text = text_in(path)
     try:
         return msgspec.toml.decode(text, type=Matrix)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (*DECODE_ERRORS, ValueError) as error:
         raise InvalidSettingsError([f"{path}: {error}"]) from error

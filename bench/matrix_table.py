@@ -1,4 +1,4 @@
-"""The result of a matrix: means with intervals over seeds, paired differences, the Pareto front, a table and a plot."""
+"""Summarise a matrix: means with intervals over seeds, paired differences, Pareto fronts, tables and a plot."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -15,7 +15,7 @@ from report.run_info import CLAIRVOYANT_POLICIES
 from report.wording import minutes, share
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
-"""Candidates for the reference: the first that takes part, else the first contender of the matrix."""
+"""The reference is the first of these that takes part, or else the first contender of the matrix."""
 MEANS: Final = (
     *("in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
     *("scale_ups", "scale_downs", "reassignments", "moved_partitions"),
@@ -24,39 +24,39 @@ MEANS: Final = (
 CHANGES: Final = ("scale_ups", "scale_downs", "reassignments")
 DIFFERENCES: Final = ("in_sla", "replica_minutes")
 NONE_LATE: Final = 1e-6
-"""Position of a share of 0 on the logarithmic axis."""
+"""Value that the plot shows for a share of 0, because its axis is logarithmic."""
 MAX_PANELS: Final = 12
 """Maximum number of cases in the plot."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One contender in one case."""
+    """Figures of one contender in one case."""
 
     scenario: str
     policy: str
     """Label of the contender."""
     settings: tuple[str, ...]
-    """Changes of the scenario, key=value."""
+    """Changes of the scenario, as key=value."""
     case: str
-    """Scenario and its changes, without those of the contender."""
+    """Scenario and changes as text, without the changes of the contender."""
     point: str
     """Label of the point on the axis."""
     random: tuple[str, ...]
-    """Names of the parts that differ from seed to seed; empty: there is one run."""
+    """Names of the parts that differ between seeds; empty: nothing differs, so there is one run."""
     seeds: int
     events: float
     figures: dict[str, Interval]
-    """Means over the seeds with 95 % bootstrap intervals, if known. MEANS; packing_ratio: replica-minutes divided by
-    those of the per-second packing of the same events; optimum_replica_minutes, optimum_lower; regret (if the SLO is
-    met): replica-minutes divided by the optimum, minus 1."""
+    """Known means over the seeds, with 95 % bootstrap intervals. They are those in MEANS, packing_ratio
+    (replica-minutes divided by those of the per-second packing), optimum_replica_minutes, optimum_lower, and regret
+    (replica-minutes divided by the optimum, minus 1; only if the SLO is met)."""
     least_in_sla: float
     """Lowest share in time of all seeds."""
     lost: int
     reference: str
     more: dict[str, PairedDifference]
-    """Paired difference from the reference for each of DIFFERENCES; empty for the reference itself."""
+    """Figure in DIFFERENCES → paired difference from the reference; empty for the reference."""
     on_front: bool
-    """Whether no other contender of the case is better in share in time or cost and at least equal in the other."""
+    """Whether the contender is on the case's Pareto front of share in time and cost."""
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,14 +76,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Entries = Sequence[tuple[Contender, Sequence[Job], tuple[str, ...]]]
-"""Each contender of a case, its jobs, and their random parts."""
+"""Triples of a case: contender, its jobs, and their random parts."""
 
 
 def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Announce = lambda *_: None) -> Comparison:
-    """Run the matrix. Raises InvalidSettingsError before anything is computed."""
+    """Run the matrix, and summarise it. Raises InvalidSettingsError before anything is computed."""
     axis, plan = matrix.resolve_axis(), list[tuple[Case, Entries, list[Job]]]()
     for case in matrix.cases_at_points():
-        entries = [(one, *case.jobs(one, matrix.seeds)) for one in matrix.contenders_of(case)]
+        entries = [(contender, *case.jobs(contender, matrix.seeds)) for contender in matrix.contenders_of(case)]
         plan.append((case, entries, _optima(case, matrix.seeds) if matrix.optimum else []))
     jobs = [job for _, entries, optima in plan for some in (*(own for _, own, _ in entries), optima) for job in some]
     rows = run(jobs, folder, processes=processes, announce=announce)
@@ -106,23 +106,25 @@ def _optima(case: Case, seeds: int) -> list[Job]:
 
 
 def _lines(case: Case, entries: Entries, rows: Mapping[Job, Row], optima: Sequence[Job]) -> Iterator[Line]:
-    """Yield the lines of one case, except of contenders that failed with any seed: their means would mislead."""
-    results = {one.label: [rows[job] for job in jobs] for one, jobs, _ in entries}
+    """Yield the lines of one case. A contender with a failed run has no line, because its means would mislead."""
+    labels = [contender.label for contender, *_ in entries]
+    results = {contender.label: [rows[job] for job in jobs] for contender, jobs, _ in entries}
     results = {name: some for name, some in results.items() if not any(FAILED in row for row in some)}
-    reference = next((name for name in REFERENCES if name in [one.label for one, *_ in entries]), entries[0][0].label)
+    reference = next((name for name in REFERENCES if name in labels), labels[0])
     best = {job.seed: rows[job] for job in optima if rows[job].get("optimum_replica_minutes")}
-    ranked = [one.label for one, *_ in entries if one.label in results and one.policy not in CLAIRVOYANT_POLICIES]
+    eligible = [contender for contender, *_ in entries if contender.policy not in CLAIRVOYANT_POLICIES]
+    ranked = [contender.label for contender in eligible if contender.label in results]
     points = [(_mean(results[name], "in_sla"), _mean(results[name], "replica_minutes")) for name in ranked]
     front = {ranked[at] for at in pareto_front(points)}
-    for one, jobs, random in entries:
-        if one.label not in results:
+    for contender, jobs, random in entries:
+        if contender.label not in results:
             continue
-        some, others = results[one.label], [] if one.label == reference else results.get(reference, [])
+        some, others = results[contender.label], [] if contender.label == reference else results.get(reference, [])
         is_slo_met = _mean(some, "in_sla") >= jobs[0].read_scenario().target.percentile
         yield Line(
             scenario=case.scenario,
-            policy=one.label,
-            settings=tuple(f"{key}={value}" for key, value in sorted_changes(case.set, one.set)),
+            policy=contender.label,
+            settings=tuple(f"{key}={value}" for key, value in sorted_changes(case.set, contender.set)),
             case=case.label,
             point=case.point,
             random=random,
@@ -133,7 +135,7 @@ def _lines(case: Case, entries: Entries, rows: Mapping[Job, Row], optima: Sequen
             lost=sum(row.get("lost", 0) for row in some),
             reference=reference,
             more={name: _difference(some, others, name, random=bool(random)) for name in DIFFERENCES if others},
-            on_front=one.label in front,
+            on_front=contender.label in front,
         )
 
 
@@ -149,9 +151,9 @@ def _figures(rows: Sequence[Row], best: Mapping[int, Row], *, is_slo_met: bool) 
         known["packing_ratio"] = [cost / least for cost, least in zip(spent, packed, strict=True)]
     if all(row["seed"] in best for row in rows):
         optima = [best[row["seed"]] for row in rows]
-        known["optimum_replica_minutes"] = least = [one["optimum_replica_minutes"] for one in optima]
-        known["optimum_lower"] = [one["lower"] for one in optima]
-        known["regret"] = [cost / one - 1 for cost, one in zip(spent, least, strict=True)] if is_slo_met else []
+        known["optimum_replica_minutes"] = least = [best_row["optimum_replica_minutes"] for best_row in optima]
+        known["optimum_lower"] = [best_row["lower"] for best_row in optima]
+        known["regret"] = [cost / optimum - 1 for cost, optimum in zip(spent, least, strict=True)] if is_slo_met else []
     return {name: bootstrap_interval(values) for name, values in known.items() if values}
 
 
@@ -162,15 +164,15 @@ def _difference(rows: Sequence[Row], others: Sequence[Row], name: str, *, random
 
 
 def interval(value: Interval | PairedDifference | None, times: float, number_format: str) -> str:
-    """Return `mean (low to high)`, multiplied by `times`; only the mean if all runs are equal."""
+    """Return "mean (low to high)", each multiplied by `times`; only the mean if all runs are equal."""
     if value is None:
         return "–"
-    mean, low, high = (format(times * one, number_format) for one in (value.mean, value.low, value.high))
+    mean, low, high = (format(times * figure, number_format) for figure in (value.mean, value.low, value.high))
     return mean if low == mean == high else f"{mean} ({low} to {high})"
 
 
 def difference(value: PairedDifference | None, times: float, number_format: str) -> str:
-    """Return a difference with its interval; in brackets if it is not distinguishable from 0."""
+    """Return a difference with its interval, in brackets if it cannot be distinguished from 0."""
     shown = interval(value, times, "+" + number_format)
     return shown if value is None or value.distinguishable or not value.mean else f"[{shown}]"
 
@@ -199,7 +201,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def page(found: Comparison) -> str:
-    """Return the comparison in Markdown: a summary if there are several cases, then a table for each case."""
+    """Return the comparison in Markdown: a summary of several cases, and a table for each case."""
     parts = [f"# {found.title}", METHOD]
     cases = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)]
     if len(cases) > 1 and not found.axis:
@@ -221,7 +223,8 @@ def _by_point(lines: Sequence[Line]) -> str:
 
 METHOD: Final = (
     "All runs are simulated. Intervals contain 95 % of 10,000 bootstrap samples over the seeds. *More* is the "
-    "difference from the reference, paired by seed; in brackets if not distinguishable from 0. r-m: replica-minutes."
+    "difference from the reference, paired by seed. Brackets mark a difference that cannot be distinguished from 0. "
+    "r-m: replica-minutes."
 )
 SUMMARY: Final = ("policy", "in time, mean", "least case", "cases with 99.9 %", "r-m, mean", "Pareto front in")
 
@@ -234,7 +237,7 @@ def _everywhere(cases: Sequence[Sequence[Line]]) -> list[str]:
 def _summary(name: str, cases: Sequence[Sequence[Line]]) -> tuple[str, ...]:
     own = [line for lines in cases for line in lines if line.policy == name]
     shares = [line.figures["in_sla"].mean for line in own]
-    met, front = sum(one >= 0.999 for one in shares), sum(line.on_front for line in own)
+    met, front = sum(in_time >= 0.999 for in_time in shares), sum(line.on_front for line in own)
     cost = fmean(line.figures["replica_minutes"].mean for line in own)
     return f"`{name}`", share(fmean(shares)), share(min(shares)), str(met), f"{cost:.1f}", f"{front} of {len(own)}"
 
@@ -255,7 +258,7 @@ def _chance(line: Line) -> str:
 
 
 def draw(found: Comparison, path: Path) -> None:
-    """Write a plot (SVG) with the share of late events of each case, over the axis or over the cost."""
+    """Write an SVG plot with a panel for each case: share of late events over the axis, or else over the cost."""
     import matplotlib as mpl  # noqa: PLC0415  half a second, needed only here
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -269,8 +272,8 @@ def draw(found: Comparison, path: Path) -> None:
             points = list(dict.fromkeys(line.point for line in lines))
             for name in dict.fromkeys(line.policy for line in lines):
                 own = [line for line in lines if line.policy == name]
-                x = [points.index(one.point) if found.axis else one.figures["replica_minutes"].mean for one in own]
-                late = [max(1 - one.figures["in_sla"].mean, NONE_LATE) for one in own]
+                x = [points.index(line.point) if found.axis else line.figures["replica_minutes"].mean for line in own]
+                late = [max(1 - line.figures["in_sla"].mean, NONE_LATE) for line in own]
                 axes.plot(x, late, "o-", markersize=4, linewidth=1, label=name)
             if found.axis:
                 axes.set_xticks(range(len(points)), [point.replace(", ", ",\n") for point in points], fontsize=7)

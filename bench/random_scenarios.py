@@ -1,4 +1,4 @@
-"""Random scenarios: number k seeds the choice of a load curve and of all settings, so it is always the same."""
+"""Random scenarios. The number of a scenario is the seed with which its load curve and its settings are chosen."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,7 +13,7 @@ CURVES: Final = (
     *("w1", "w3", "w4", "w1-skew9", "hot-key", "step", "ramp", "sine", "spike", "silence"),
     *("flash-crowd", "square-30", "square-5", "sawtooth", "zero-then-load"),
 )
-"""Scenarios from which the load curve is drawn."""
+"""Scenarios whose load curves are used."""
 SETTINGS: Final[Mapping[str, tuple[Any, ...]]] = {
     "partitions": (5, 9, 12, 20),
     "service_time_s": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
@@ -25,16 +25,16 @@ SETTINGS: Final[Mapping[str, tuple[Any, ...]]] = {
     "pause_s": (0.02, 0.05, 0.1),
     "distribution": ("deterministic", "exponential"),
 }
-"""Setting → possible values, one of which is chosen with equal probability."""
+"""Setting → its possible values, which are equally probable."""
 MAX_PARTITION_LOAD: Final = 0.6
-"""Largest share of a second, and of W for a burst, that the events of one partition may take."""
+"""The events that one partition gets in a second may take at most this share of the second and of the target."""
 MIN_LOAD_REPLICAS: Final = 1.5
-"""Smallest load of the busiest second, in replicas: below it, one replica serves everything."""
+"""Minimum load of the busiest second, in replicas. With less load, a single replica would be enough."""
 
 
 @cache
 def random_case(number: int) -> Case:
-    """Return random scenario `number`: one replica can serve any partition in time, but not all of them."""
+    """Return random scenario `number`. A replica can serve any single partition in time, but not all partitions."""
     from bench.simulation.sent_events import build_events  # noqa: PLC0415  compiled code only where it is needed
 
     random = Random(number)
@@ -42,7 +42,7 @@ def random_case(number: int) -> Case:
         curve = random.choice(CURVES)
         settings = {key: random.choice(values) for key, values in SETTINGS.items()}
         if WORKLOADS[load_scenario(curve).load.workload].partitions:
-            del settings["partitions"]  # the table of the workload has them
+            del settings["partitions"]  # the workload defines them
         if settings["spacing"] != "burst":
             del settings["burst_period_s"]
         case = Case(scenario=curve, set={**settings, "burst_phase_s": "random"})

@@ -1,4 +1,4 @@
-"""Simulate a finished live run from its own events and measured times, and compare the result with the live figures.
+"""Simulate a finished live run with its events and measured times, and compare the result with the live figures.
 
 The measured times are the service rate (μ), the pause of a moved partition, the start-up time and the tick offset.
 """
@@ -21,7 +21,7 @@ from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s,
 from bench.simulation.sent_events import SentEvents, protocol_of, replica_minutes, settings_of
 from contracts.journal import TickRecord
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
 from report import ReportError
 from report.history import Journal, startup_times_us
@@ -32,18 +32,18 @@ from report.table import NONE, Table, coalesce
 
 Times = NDArray[np.int64]
 BASE: Final = "w1"
-"""Base scenario of a run whose own scenario is not built in; the values of the run override all of it."""
+"""Scenario that is loaded for a run whose own scenario is not built in. The run's settings override its values."""
 IN_SLA_POINTS: Final = 0.5
-"""Largest difference of the shares in time at which live and simulated count as equal, in percentage points."""
+"""Shares in time of the live and the simulated run count as equal up to this difference, in percentage points."""
 REPLICA_MINUTES_SHARE: Final = 0.03
-"""Largest difference of replica-minutes at which both count as equal, as a share of the live value."""
+"""Replica-minutes of both runs count as equal up to this difference, as a share of the live value."""
 COUNTS: Final = ("scale_ups", "scale_downs", "reassignments", "moved_partitions")
 FIGURES: Final = ("events", "in_sla", *RANKS, "replica_minutes", *COUNTS)
-"""Compared figures, named as in a report."""
+"""Figures that are compared, with their names in a report."""
 OTHER_POLICIES: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
-"""A fixed count for the peak, the Kubernetes autoscaler, and the published policy that plans for the lag."""
+"""A constant count for the peak, the Kubernetes autoscaler with KEDA, and a published policy."""
 MAX_EVENTS: Final = 3_000_000
-"""Largest run for which a report simulates other policies."""
+"""Maximum number of events for which a report simulates other policies."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,8 +53,8 @@ class RecordedRun:
     info: RunInfo
     result: Result
     served: Table
-    """Every finished event, sorted by partition and offset; µs since second 0. `handed_us`: when it was sent to
-    the broker for Payment. Comparators record `received_us` when they begin to serve an event."""
+    """Every finished event, sorted by partition and offset. Times are µs since second 0. `handed_us`: time at which the
+    event was sent to Payment's topic. Other runtimes set `received_us` when they begin to serve an event."""
     journal: Journal
     """Times in µs since 1970."""
 
@@ -81,14 +81,14 @@ class MeasuredTimes(msgspec.Struct, frozen=True, kw_only=True):
     service_rate: float
     """Service rate (μ), events/s, as the autoscaler estimated it: median over its ticks."""
     pause_s: float | None
-    """Median pause of a moved partition with waiting events: from the last event done at its old owner until the new
-    owner received the next one."""
+    """Median pause of a moved partition with waiting events, from the last event done at its old owner until the new
+    owner received the next event."""
     pauses: int
     """Number of observed pauses."""
     startup_s: float | None
     """Median time from the request for a replica until it was ready."""
     tick_offset_s: float
-    """Median time of a tick after a multiple of the decision interval."""
+    """Median time from a multiple of the decision interval to the next tick."""
     initial_replicas: int
     """Replicas of the plan in force at second 0."""
 
@@ -104,21 +104,21 @@ class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     latency_target_s: float
     measured: MeasuredTimes
     live: dict[str, Any]
-    """`FIGURES` of the report. moved_partitions is None if the group assigns its partitions itself, because its journal
-    does not record them."""
+    """FIGURES of the report. moved_partitions is None if the group itself assigns its partitions, because the journal
+    then does not contain moves."""
     simulated: dict[str, Any]
     differences: dict[str, Any]
-    """Simulated minus live: in_sla_points (percentage points), replica_minutes_share (of the live value), latencies
-    (seconds), counts; None if the live value is unknown."""
+    """Simulated value minus live value: in_sla_points (percentage points), replica_minutes_share (share of the live
+    value), latencies (s) and counts. None: the live value is unknown."""
     within: dict[str, bool]
-    """Whether in_sla and replica_minutes differ by at most `IN_SLA_POINTS` and `REPLICA_MINUTES_SHARE`."""
+    """Figure → whether it differs by at most its limit: IN_SLA_POINTS or REPLICA_MINUTES_SHARE."""
 
 
 def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> ReplayResult:
     """Simulate the run in `folder`, and compare the result with it.
 
-    changes: dotted key → value that overrides the run's settings and the measured times.
-    Raises InvalidSettingsError if the run cannot be simulated, or for invalid changes.
+    changes: dotted key → value that overrides the run's setting or the measured time.
+    Raises InvalidSettingsError for invalid changes, and if the run cannot be simulated.
     """
     recorded = read_run(folder)
     measured = measure(recorded)
@@ -146,13 +146,13 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> ReplayResu
 
 
 def simulate_other_policies(folder: Path) -> tuple[OtherPolicy, ...]:
-    """Simulate the run's events under `OTHER_POLICIES`; return cost and share in time. Raises BenchError."""
+    """Simulate the run's events with each of OTHER_POLICIES; return cost and share in time. Raises BenchError."""
     try:
         info = RunInfo.load(folder)
         if info.events_scheduled > MAX_EVENTS:
             raise BenchError(f"{info.events_scheduled:,} events take too long to simulate (maximum {MAX_EVENTS:,})")
         return tuple(_simulate_under(policy, folder, info) for policy in OTHER_POLICIES if policy != info.policy)
-    except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as error:
+    except (InvalidSettingsError, OSError, ValueError, *DECODE_ERRORS) as error:
         raise BenchError(str(error)) from error
 
 
@@ -163,7 +163,7 @@ def _simulate_under(policy: str, folder: Path, info: RunInfo) -> OtherPolicy:
     else:
         result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
         if result.events != info.events_scheduled:
-            raise ValueError(f"{info.run}: its events are from a trace, which run.json does not contain")
+            raise ValueError(f"{info.run}: cannot be simulated, because run.json does not contain its trace")
         found = msgspec.structs.asdict(result)
     return OtherPolicy(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
 
@@ -181,7 +181,7 @@ def read_run(folder: Path) -> RecordedRun:
         "the run was interrupted, so its figures do not cover a whole run": info.interrupted,
         "no event of this run was finished": not len(recorded.served["done_us"]),
         "no tick of the autoscaler observed the group": not recorded.ticks,
-        "its report has no replica-minutes": not result.replica_minutes,
+        "its report has no replica-minutes, because it has no journal": not result.replica_minutes,
     }
     if found := [why for why, applies in reasons.items() if applies]:
         raise InvalidSettingsError([f"{folder}: {found[0]}"])
@@ -193,7 +193,7 @@ def _record(folder: Path, name: str, into: type[Any], absent: str) -> Any:
         return into.load(folder)
     except FileNotFoundError as missing:
         raise InvalidSettingsError([f"{folder}: {name} is missing; {absent}"]) from missing
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, *DECODE_ERRORS) as error:
         raise InvalidSettingsError([f"{folder / name}: cannot be read ({error})"]) from error
 
 
@@ -225,8 +225,8 @@ def measure(recorded: RecordedRun) -> MeasuredTimes:
 def _pauses_us(recorded: RecordedRun) -> Times:
     """Return the pauses of moved partitions in which events were waiting.
 
-    The old owner must have finished an event of the partition after the plan was written; otherwise it was busy with
-    other partitions. Empty under a comparator, which records `received_us` when it begins to serve an event.
+    A move counts only if the old owner finished an event of the partition after the plan was written; otherwise it was
+    busy with other partitions. The result is empty for other runtimes, whose `received_us` is the start of service.
     """
     written_us = np.array([plan.at_us - recorded.started_us for plan in recorded.journal.plans], dtype=np.int64)
     if recorded.info.section("payment").get("runtime") or not len(written_us):
@@ -249,11 +249,12 @@ def scenario_of(info: RunInfo, measured: MeasuredTimes | None, changes: Mapping[
     if runtime and runtime not in list(RebalanceProtocol):
         known = ", ".join(RebalanceProtocol)
         raise InvalidSettingsError([f"{info.run}: runtime {runtime!r} cannot be simulated; supported are {known}"])
-    left_out = [STAGES]  # no run has stages
+    left_out = [STAGES]  # runs do not have stages
     if any(changes.get(key, info.policy) != info.policy for key in ("autoscaler.policy", "policy")):
         left_out.append(OPTIONS)
     settings = [(key, value) for key, value in flat(info.scenario) if key.partition(".")[0] not in left_out]
-    values = dict(sorted(settings, key=lambda one: one[0].startswith(SIMULATION)))  # last: these override others
+    # the simulation's keys come last, because they override others
+    values = dict(sorted(settings, key=lambda setting: setting[0].startswith(SIMULATION)))
     if measured is not None:
         values |= {
             "payment.service_time_s": 1 / measured.service_rate,
@@ -279,7 +280,7 @@ def simulate_again(recorded: RecordedRun, scenario: Scenario) -> tuple[Run, Simu
     arrivals = Arrivals(at_us[order], served["partition"][order].astype(np.int32))
     workload = Workload.whole(arrivals, partitions=partitions, duration_s=float(seconds))
     settings = settings_of(scenario)
-    if protocol_of(scenario) in PLAN_PROTOCOLS:  # replicas read plans directly, without waiting for a heartbeat
+    if protocol_of(scenario) in PLAN_PROTOCOLS:  # replicas read plans without waiting for a heartbeat
         pause_s = settings.rebalance.pause_s
         settings = replace(settings, rebalance=replace(settings.rebalance, heartbeat_s=0.0, rebalance_time_s=pause_s))
     run = simulate(workload, policy_of(scenario, sent), settings, keep_events=True)

@@ -1,4 +1,4 @@
-"""Scenarios, read from TOML files. All errors of a file are reported together."""
+"""Read scenarios from TOML files. All errors of a file are reported together."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -23,7 +23,7 @@ from loadgen.workloads import WORKLOADS
 from partitioners import Partitioner, splits_keys
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
-"""Folder of TOML files in which each table is a scenario."""
+"""Folder with TOML files. Each table of a file is a scenario."""
 STRESS: Final = FOLDER / "stress.toml"
 DEFAULT_POLICY: Final = "tail-aware"
 DEFAULT_PARTITIONS: Final = 5
@@ -32,7 +32,7 @@ SIMULATION: Final = "simulation"
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(Heading):
-    """A scenario, with the sections of its file."""
+    """A scenario with the sections of its file."""
 
     load: Load
     payment: Payment
@@ -54,12 +54,11 @@ class Scenario(Heading):
         return LoadSpec(**values)
 
     def with_trace(self, trace: Trace | EventTrace) -> "Scenario":
-        """Return the scenario with a trace instead of its rate and duration.
+        """Return the scenario with the rate and duration of a trace.
 
-        Partitions and split remain, so a workload with a table of partitions distributes the trace's events as its own.
-        A trace with partitions sets both; a trace of single events also sets their times.
-        Raises InvalidSettingsError if the trace has fewer partitions than replicas are requested, for faults that it
-        does not support, and for a partitioner that would ignore its table.
+        A trace with partitions also replaces the scenario's partitions and split. A trace of single events also
+        replaces the times of events. Raises InvalidSettingsError if the trace has fewer partitions than replicas are
+        requested, or does not support the scenario's faults or partitioner.
         """
         if problems := trace_problems(trace, self.load.split, self.load.partitioner, self.load.faults):
             raise InvalidSettingsError([f"{trace.name}: load.{field}: {text}" for field, text in problems])
@@ -84,7 +83,7 @@ class Scenario(Heading):
         return scenario
 
     def at_stage(self, number: int) -> "Scenario":
-        """Return the scenario of stage `number` after Payment, counted from 0, as if that stage were Payment."""
+        """Return a scenario in which stage `number` takes the place of Payment. Stages after Payment count from 0."""
         stage = self.stages[number]
         most = min(self.autoscaler.max_replicas, stage.partitions)
         return replace(
@@ -97,12 +96,12 @@ class Scenario(Heading):
         )
 
     def shares(self) -> list[float]:
-        """Return the reserved share of W of each stage, Payment first; the sum is 1."""
+        """Return the share of the latency target that is reserved for each stage, Payment first. Their sum is 1."""
         others = [1 / (len(self.stages) + 1) if stage.share is None else stage.share for stage in self.stages]
         return [1 - sum(others), *others]
 
     def for_live(self) -> "Scenario":
-        """Return the scenario for a live run: a rebalance protocol of another runtime becomes `payment.runtime`.
+        """Return the scenario for a live run. A rebalance protocol of another runtime is moved to `payment.runtime`.
 
         Raises InvalidSettingsError if it can only be simulated.
         """
@@ -120,7 +119,7 @@ class Scenario(Heading):
         return ReplicaSpeeds(**shared_fields(self.simulation, ReplicaSpeeds))
 
     def autoscaler_settings(self) -> dict[str, str]:
-        """Return the settings of the autoscaler and its replicas, without the prefix TAILPACK_."""
+        """Return the environment variables of the autoscaler and its replicas, without the prefix TAILPACK_."""
         sections = (self.payment, self.target, self.autoscaler, self.guards, self.speeds())
         merged = {key: as_text(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
         return {key.upper(): value for key, value in merged.items()} | {
@@ -129,7 +128,7 @@ class Scenario(Heading):
         }
 
     def _only_simulated(self) -> list[tuple[str, str]]:
-        defaults = {one.name: one.default for one in fields(Simulation)}
+        defaults = {option.name: option.default for option in fields(Simulation)}
         changed = [name for name in SIMULATION_ONLY if getattr(self.simulation, name) != defaults[name]]
         changed += ["startup_s"] if self.simulation.startup_s == "gke" else []
         if self.payment.rebalance_protocol is RebalanceProtocol.SHARE:
@@ -159,12 +158,12 @@ def scenario_names() -> list[str]:
 
 
 def stress_names() -> list[str]:
-    """Return the names of the stress scenarios; each tests one known weakness of policies."""
+    """Return the names of the stress scenarios. Each tests a known weakness of policies."""
     return sorted(table_in(STRESS))
 
 
 def _named_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
-    """Return the name and the unparsed table of a scenario. Names are case-insensitive."""
+    """Return the name and the unparsed table of a scenario. Names are not case-sensitive."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return Path(name_or_path).stem, table_in(Path(name_or_path))
     name = name_or_path.lower()
@@ -176,9 +175,8 @@ def _named_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
 def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
     """Read a scenario by its name, or by the path of a .toml file.
 
-    overrides: dotted key ("autoscaler.policy") → value, which overrides the file. The section may be omitted if the key
-    is unique ("policy"). None: use the file's value.
-    Raises InvalidSettingsError with a sentence for each error, which names the key, and the file or the override.
+    overrides: dotted key ("autoscaler.policy") → value that overrides the file; None: the file's value. The section may
+    be omitted if the key is unique ("policy"). Raises InvalidSettingsError with a sentence for each error.
     """
     name, raw = _named_table(name_or_path)
     problems = _make_sections(raw) + _override(raw, overrides or {})
@@ -201,17 +199,17 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
 
 
 def _located(problem: str, name: str, overrides: Mapping[str, Any]) -> str:
-    """Return the problem with its place: the option if an override gave the value, else the file."""
+    """Return the problem with its place: the option `--set` if an override caused it, else the file."""
     key, _, rest = problem.partition(" ")
     key = key.removesuffix(":")
-    given = any(f".{key}".endswith(f".{one}") for one, value in overrides.items() if value is not None)
+    given = any(f".{key}".endswith(f".{changed}") for changed, value in overrides.items() if value is not None)
     if given and key == "autoscaler.policy":
         return f"--policy {rest}"
     return problem if key == "--set" else f"--set {problem}" if given else f"{name}.toml: {problem}"
 
 
 def _stages(tables: Any) -> tuple[tuple[Stage, ...], list[str]]:
-    if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         return (), [f"{STAGES} = {tables!r}: must be a list of sections, [[{STAGES}]]"]
     stages, problems = [], []
     for number, table in enumerate(tables):
@@ -229,10 +227,10 @@ def _delivered() -> dict[str, dict[str, Any]]:
 
 def _make_sections(raw: dict[str, Any]) -> list[str]:
     """Add missing sections to `raw`; return a problem for each section that is not a table."""
-    invalid = [one for one in (*SECTIONS, OPTIONS) if one and not isinstance(raw.setdefault(one, {}), dict)]
+    invalid = [name for name in (*SECTIONS, OPTIONS) if name and not isinstance(raw.setdefault(name, {}), dict)]
     hint = {OPTIONS: "; the policy's name is autoscaler.policy"}
-    problems = [f"{one} = {raw[one]!r}: must be a section, [{one}]{hint.get(one, '')}" for one in invalid]
-    raw.update({one: {} for one in invalid})
+    problems = [f"{name} = {raw[name]!r}: must be a section, [{name}]{hint.get(name, '')}" for name in invalid]
+    raw.update({name: {} for name in invalid})
     return problems
 
 
@@ -244,13 +242,14 @@ def _add_defaults(raw: dict[str, Any], name: str) -> None:
     raw["payment"].setdefault("partitions", (workload and workload.partitions) or DEFAULT_PARTITIONS)
     policy = scaling.setdefault("policy", DEFAULT_POLICY)
     if isinstance(policy, str):
-        scaling["policy"] = str(Path(policy).absolute()) if FILE in policy else policy.lower()  # workers load it too
+        # workers load the file too, so its path must be absolute
+        scaling["policy"] = str(Path(policy).absolute()) if FILE in policy else policy.lower()
         if count := fixed_count(policy):
             scaling.setdefault("initial_replicas", count)
 
 
 def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
-    """Apply overrides to `raw`; return a problem for each key that matches no field, or several."""
+    """Apply overrides to `raw`; return a problem for each key that matches no field or several fields."""
     problems = []
     for key, value in overrides.items():
         if value is None:
@@ -269,7 +268,7 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         present = {name: value} if section == OPTIONS else present_names({name: value}, SECTIONS[section])
         (raw[section] if section else raw).update(present)
         if section != SIMULATION:
-            raw[SIMULATION].pop(next(iter(present), ""), None)  # else its value there would win in a simulation
+            raw[SIMULATION].pop(next(iter(present), ""), None)  # otherwise a simulation would ignore the override
     return problems
 
 
@@ -285,11 +284,11 @@ def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
 def _matching(key: str) -> list[tuple[str, str]]:
     former = [(section, name) for section, into in SECTIONS.items() for name in (*into.renamed(), *into.REMOVED)]
     found = [(section, name) for section, name in _fields() + former if key in (_dotted(section, name), name)]
-    return found if len(found) < 2 else [one for one in found if one[0] != SIMULATION]
+    return found if len(found) < 2 else [match for match in found if match[0] != SIMULATION]
 
 
 def _fields() -> list[tuple[str, str]]:
-    return [(section, one.name) for section, into in SECTIONS.items() for one in fields(into)]
+    return [(section, option.name) for section, into in SECTIONS.items() for option in fields(into)]
 
 
 def _dotted(section: str, name: str) -> str:
@@ -297,14 +296,14 @@ def _dotted(section: str, name: str) -> str:
 
 
 COORDINATING_POLICY: Final = "tail-aware"
-"""The policy that uses forecasts of the previous stages."""
+"""Policy that can use forecasts of the previous stages."""
 
 _LOAD_KEYS: Final = {
     **{name: name for name in ("topology", "duration_s")},
     **{name: f"load.{name}" for name in ("workload", "trace", "split", "partitioner", "invalid_share", "faults")},
     "partitions": "payment.partitions",
 }
-"""Field of LoadSpec → key in a scenario, for the fields that its rules read."""
+"""Field of LoadSpec → key in a scenario, for fields that the rules of LoadSpec read."""
 
 
 def _orders_have_a_service(values: Values) -> str | None:
@@ -329,7 +328,7 @@ def _policy_exists(values: Values) -> str | None:
 def _enough_partitions(key: str, values: Values) -> str | None:
     replicas, partitions = values[key], values["payment.partitions"]
     fits = replicas <= partitions
-    return None if fits else f"{replicas} is more than the {partitions} partitions; the others would own none"
+    return None if fits else f"must be at most {partitions}, the number of partitions, but is {replicas}"
 
 
 def _grace_is_supported(values: Values) -> str | None:
@@ -353,11 +352,11 @@ def _stages_fit(values: Values) -> str | None:
     stages, min_replicas = values[STAGES], values["autoscaler.min_replicas"]
     names = ["payment", *(stage.name for stage in stages)]
     if duplicates := [name for name in names if names.count(name) > 1]:
-        return f"two stages have the name {duplicates[0]}"
+        return f"two stages have the name {duplicates[0]}; rename one of them"
     if small := [stage for stage in stages if stage.partitions < min_replicas]:
         return f"{small[0].name} has {small[0].partitions} partitions, but autoscaler.min_replicas = {min_replicas}"
     others = sum(1 / len(names) if stage.share is None else stage.share for stage in stages)
-    return None if others < 1 else f"their shares of W add up to {others:g}, which leaves none for payment"
+    return None if others < 1 else f"their shares of W add up to {others:g}; the sum must be below 1"
 
 
 def _policy_can_coordinate(values: Values) -> str | None:

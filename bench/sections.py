@@ -115,7 +115,7 @@ SIMULATION_ONLY: Final = (
     *("distribution", "shared_limits", "failures_s"),
     *("observation_delay_s", "observation_loss", "service_rate_error"),
 )
-"""Keys of [simulation] that live processes cannot apply. The other keys are durations that live processes just have."""
+"""Keys of [simulation] that live runs cannot apply. The other keys are durations that live processes have anyway."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,8 +155,8 @@ SECTIONS: Final[dict[str, type[Settings]]] = {
     "simulation": Simulation,
     "chain": Chain,
 }
-"""Section in the file → record; the empty name holds the top-level keys."""
+"""Section in the file → its record; the empty name stands for the top-level keys."""
 OPTIONS: Final = "policy"
 """Section with the options of the policy, which validates them."""
 STAGES: Final = "stages"
-"""List of tables with the groups after the scaled one."""
+"""Key of the list of tables with the groups after the scaled group."""

@@ -1,1 +1,1 @@
-"""Names and records that services, autoscaler and load generator agree on; they share nothing else."""
+"""Names and records that the services, the autoscaler and the load generator share. They share no other code."""

@@ -1,6 +1,7 @@
-"""Starts processes in sessions of their own, each with its own log, and identifies them later by their pid."""
+"""Starts child processes. Each has its own session and its own log."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,15 +22,19 @@ def python_module(module: str) -> list[str]:
 
 
 def start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
-    """Start a command that appends to `log`. Ctrl-C in the terminal does not reach it. Raises OSError.
-
-    A log of more than MAX_LOG_BYTES is renamed first, in place of the one renamed before it.
-    """
-    if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
-        log.replace(f"{log}.1")
+    """Start a command whose output is appended to `log`. Ctrl-C in the terminal does not reach it. Raises OSError."""
+    limit_log(log)
     with log.open("ab") as out:
         streams: Any = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
         return subprocess.Popen(command, env=dict(environ), start_new_session=True, **streams)
+
+
+def limit_log(log: Path) -> None:
+    """If the log is larger than MAX_LOG_BYTES, move its content to LOG.1. A running process goes on appending to it."""
+    with suppress(OSError):
+        if log.stat().st_size > MAX_LOG_BYTES:
+            shutil.copyfile(log, f"{log}.1")
+            os.truncate(log, 0)
 
 
 def describe_exit(status: int) -> str:
@@ -38,9 +43,8 @@ def describe_exit(status: int) -> str:
 
 
 def last_log_line(log: Path) -> str:
-    """Return the last line of a log; empty without one."""
+    """Return the last line of a log, or an empty text if it has none."""
     with suppress(OSError), log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
-        lines = file.read().decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return next(filter(None, map(str.strip, reversed(file.read().decode(errors="replace").split("\n")))), "")
     return ""

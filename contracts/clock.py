@@ -1,4 +1,4 @@
-"""Two clocks: the wall clock timestamps records and may be set; durations use the monotonic clock."""
+"""Two clocks. The wall clock timestamps records and may jump. Durations use the monotonic clock, which never jumps."""
 
 import time
 from typing import Final
@@ -7,15 +7,15 @@ _MONOTONIC: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def now_us() -> int:
-    """Return the wall clock: microseconds since the epoch, UTC."""
+    """Return the time of the wall clock in microseconds since the epoch (UTC)."""
     return time.time_ns() // 1000
 
 
 def monotonic_s() -> float:
-    """Return seconds of CLOCK_BOOTTIME, which also counts suspended time (without it: CLOCK_MONOTONIC)."""
+    """Return the monotonic clock, seconds: CLOCK_BOOTTIME, which counts suspended time, or else CLOCK_MONOTONIC."""
     return time.clock_gettime(_MONOTONIC)
 
 
 def wall_offset_s() -> float:
-    """Return wall clock minus monotonic clock, in seconds. It changes only if the wall clock is set."""
+    """Return the wall clock minus the monotonic clock, seconds. It changes only if the wall clock is set."""
     return now_us() / 1e6 - monotonic_s()

@@ -1,4 +1,4 @@
-"""Connection to Kafka: the brokers' addresses, and a properties file for TLS or SASL."""
+"""The connection to Kafka: the addresses of the brokers and a properties file for TLS or SASL."""
 
 import re
 import ssl
@@ -14,18 +14,16 @@ T = TypeVar("T", bound=Settings)
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""Mechanisms that librdkafka, aiokafka, Faust and the Java clients share, by the same names."""
+"""SASL mechanisms that librdkafka, aiokafka, Faust and the Java clients support under the same names."""
 SECRETS: Final = ("ssl.key.password", "sasl.password")
-"""Secrets. NAME.file gives the path of a file that has only the secret."""
+"""Properties that are secret. The property NAME.file holds the path of a file with only the secret."""
 PLAIN_ADDRESS: Final = "must be HOST:PORT; leave out the protocol, which security.protocol sets in client_properties"
 _SECRET: Final = re.compile("password|secret|token", re.IGNORECASE)
-NO_SECRET: Final = (
-    f"secrets do not belong in this file; put each into its own file, see {'.file and '.join(SECRETS)}.file"
-)
+NO_SECRET: Final = f"secrets do not belong in this file; put each into its own, see {'.file and '.join(SECRETS)}.file"
 
 
 def _required_by_sasl(name: str) -> tuple[str, Rule]:
-    return must(name, lambda of: of[name] or "SASL" not in of["security_protocol"], "{security_protocol} needs it")
+    return must(name, lambda of: of[name] or "SASL" not in of["security_protocol"], "{security_protocol} requires it")
 
 
 def _property(field: "Field[Any]") -> str:
@@ -34,7 +32,7 @@ def _property(field: "Field[Any]") -> str:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Security(Settings):
-    """Client security, named as librdkafka's properties (see its documentation). Its text shows no secret."""
+    """Security of the Kafka clients. Fields have the names of librdkafka's properties. `repr` shows no secret."""
 
     security_protocol: str = setting("PLAINTEXT", known=PROTOCOLS)
     ssl_ca_location: str = setting("")
@@ -52,7 +50,7 @@ class Security(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Connection(Settings):
-    """Environment: TAILPACK_BOOTSTRAP_SERVERS, TAILPACK_CLIENT_PROPERTIES, TAILPACK_NAMESPACE."""
+    """Connection, from TAILPACK_BOOTSTRAP_SERVERS, TAILPACK_CLIENT_PROPERTIES and TAILPACK_NAMESPACE."""
 
     bootstrap_servers: str
     """Brokers as HOST:PORT, separated by commas."""
@@ -66,7 +64,7 @@ class Connection(Settings):
     )
 
     def security(self) -> Security:
-        """Read the properties file (KEY=VALUE lines, # comments). Raises InvalidSettingsError with every problem."""
+        """Read the properties file: KEY=VALUE lines and # comments. Raises InvalidSettingsError with every problem."""
         if not self.client_properties:
             return Security()
         path = self.client_properties
@@ -114,16 +112,16 @@ class Connection(Settings):
 def read_settings(
     environ: Mapping[str, str], kind: type[T], config: Path | None = None, check: Callable[[T], object] = lambda _: None
 ) -> tuple[Connection, T]:
-    """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both.
+    """Return the connection and the process's own settings. Raises InvalidSettingsError with the problems of both.
 
-    config: a TOML file, overridden by the environment. check: called with well-formed settings, may raise.
+    config: a TOML file. Environment variables override it. check: called with well-formed settings, and may raise.
     """
     table = present_names(table_in(config), kind) if config else {}
     known = sorted({field.name for field in (*fields(Connection), *fields(kind))})
     why = {key: NO_SECRET if _SECRET.search(key) else unknown_name(key, known) for key in table if key not in known}
     problems = [f"{config}: {key}: {problem}" for key, problem in why.items()]
     found: list[Any] = []
-    both: Any = ((Connection, Connection.aiokafka), (kind, check))  # loads the certificates, for every kind of client
+    both: Any = ((Connection, Connection.aiokafka), (kind, check))  # `aiokafka` checks the certificates
     for record, validate in both:
         try:
             found.append(from_environment(environ, record, table, config))
@@ -136,7 +134,7 @@ def read_settings(
 
 
 def secret_in(path: str) -> str:
-    """Return the secret in a file, without the line's end. Raises InvalidSettingsError for an empty file."""
+    """Return the secret in a file, without the line break. Raises InvalidSettingsError for an empty file."""
     if secret := text_in(Path(path)).rstrip("\r\n"):
         return secret
-    raise InvalidSettingsError([f"{path}: is empty"])
+    raise InvalidSettingsError([f"{path}: is empty; write the secret into it"])

@@ -1,4 +1,4 @@
-"""The events of the pipeline, as JSON. Times are epoch µs (UTC). docs/reference/records.md explains every field."""
+"""The events of the pipeline as JSON. Times are in µs since the epoch (UTC). Fields: docs/reference/records.md."""
 
 from enum import StrEnum
 from hashlib import blake2b
@@ -41,7 +41,7 @@ class _Purchase(msgspec.Struct, frozen=True, kw_only=True):
     amount_minor: Amount
 
     def purchase(self) -> dict[str, Any]:
-        """Return the fields that every stage up to the payment passes on."""
+        """Return the fields that every stage up to Payment passes on."""
         return {name: getattr(self, name) for name in _Purchase.__struct_fields__}
 
 
@@ -87,7 +87,7 @@ class ShipmentScheduled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotificationSent(msgspec.Struct, frozen=True, kw_only=True):
-    """The message to the customer; completes the timeline."""
+    """The message to the customer, which completes the timeline."""
 
     notification_id: Id
     order_id: Id
@@ -141,12 +141,12 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 INTENDED_AT_HEADER: Final = "intended_at"
-"""Header: microseconds as decimal text. Without it, the record's timestamp is the intended time."""
+"""Header with the intended send time (epoch µs as decimal text). Without it, the record's timestamp is used."""
 PLACED_AT_HEADER: Final = "placed_at"
 PARTITION_HEADER: Final = "partition"
-"""Header: Payment partition chosen by the load, as decimal text, for the partitioner `explicit`."""
+"""Header with the partition that the load generator chose, as decimal text. The partitioner `explicit` uses it."""
 DEMO_TOKEN_KEY: Final = "tailpack-demo"  # noqa: S105 a default for demonstrations
-"""Key of card tokens for invented cards. Order refuses it otherwise."""
+"""Public key for the tokens of invented cards. Order accepts it only in demonstrations."""
 
 
 def card_token(card_number: str, key: str) -> str:

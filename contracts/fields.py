@@ -1,4 +1,4 @@
-"""Types of the fields of records, with limits far above what any group needs. A record beyond them is refused."""
+"""Types of record fields. Their limits are far above what any group needs. A record beyond a limit is refused."""
 
 import re
 from typing import Annotated, Final
@@ -7,9 +7,9 @@ from msgspec import Meta
 
 MAX_EPOCH: Final = 10**15
 MAX_EPOCH_LEAD: Final = 10**6
-"""How far above the newest plan of the log an epoch may be that a replica reports or passes on."""
+"""Largest accepted difference between an epoch that a replica reports and the epoch of the newest plan in the log."""
 MAX_REASON_CHARS: Final = 100_000
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of a replica; also the name of its files
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # name of a replica and of its files
 NAME_RULE: Final = "must consist of letters, digits, '.', '_' and '-', and begin with a letter or digit"
 
 Text = Annotated[str, Meta(max_length=1024)]

@@ -1,7 +1,7 @@
 """The autoscaler's journal: entries of observations, decisions and actions, and the records that encode them.
 
-A tick's record has only the partitions that changed. A whole tick is written once the changes since the last whole one
-have reached its size, so the journal is at most twice as large as the changes. Large records are split into parts.
+A tick's record has only the partitions that changed. A full tick is written when the changes since the last full tick
+have reached its size. So the journal is at most twice as large as the changes. Large records are split into parts.
 """
 
 from enum import StrEnum
@@ -87,7 +87,7 @@ class ReplicaChange(StrEnum):
 
 
 class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", tag_field="kind"):
-    """A replica was requested, became ready, left, died … A replica has a cost from REQUESTED to LEFT or DIED."""
+    """A replica changed its state. A replica costs money from REQUESTED until it is LEFT or DIED."""
 
     at_us: Whole
     replica: str
@@ -107,7 +107,7 @@ class RecordPart(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_fie
 
 
 JournalEntry = TickRecord | PlanWritten | ReplicaChanged
-"""An entry. `JournalEncoder` turns entries into records, `JournalDecoder` records into entries."""
+"""One journal entry. `JournalEncoder` turns entries into records, and `JournalDecoder` turns records into entries."""
 JournalRecord = JournalEntry | TickChanges | RecordPart  # a record of the journal topic, and of journal.parquet
 
 MAX_RECORD_CHARS: Final = 200_000  # 800 kB at worst; the default limit of brokers is 1 MB
@@ -116,11 +116,11 @@ _record: Final[msgspec.json.Decoder[JournalRecord]] = msgspec.json.Decoder(Journ
 
 
 class JournalEncoder:
-    """Turns entries, in their order, into records."""
+    """Turns a sequence of entries into records."""
 
     def __init__(self) -> None:
         self._last: TickRecord | None = None
-        """The last tick with partitions; None: the next one must be written in full."""
+        """The last tick that was written. None: the next tick must be written in full."""
         self._whole = 0
         self._changes = 0
 
@@ -135,7 +135,7 @@ class JournalEncoder:
         return [msgspec.json.encode(part) for part in parts]
 
     def lost(self) -> None:
-        """A record did not reach the journal: write the next tick in full, not as changes to the previous one."""
+        """Write the next tick in full, because a record did not reach the journal."""
         self._last = None
 
     def _tick(self, tick: TickRecord) -> bytes:
@@ -152,7 +152,7 @@ class JournalEncoder:
 
 
 class JournalDecoder:
-    """Turns records, in their order, into entries."""
+    """Turns a sequence of records into entries."""
 
     def __init__(self) -> None:
         self._last: TickRecord | None = None
@@ -161,7 +161,7 @@ class JournalDecoder:
     def decode(self, text: bytes | str) -> JournalEntry | None:
         """Return the entry that this record completes; None while parts of it are missing.
 
-        A tick whose predecessor was not read has no partitions. Raises one of `contracts.validation.DECODE_ERRORS`.
+        A tick has no partitions if the tick before it was not read. Raises one of `contracts.validation.DECODE_ERRORS`.
         """
         record = _record.decode(text)
         if record.v == 1 and isinstance(record, _Tick):

@@ -1,4 +1,4 @@
-"""The log of a process on standard error: one line per message, as text or JSON; repeats are suppressed."""
+"""The log of a process on standard error. A message is one line of text or JSON. Repeated messages are suppressed."""
 
 import logging
 import sys
@@ -17,7 +17,7 @@ from contracts.settings import Settings, setting
 from contracts.validation import from_environment
 
 REPEAT_S: Final = 10.0
-"""Seconds until a repeated message is shown again. Without a broker, aiokafka repeats its message 50 times a second."""
+"""Seconds until a repeated message is logged again. Without a broker, aiokafka repeats one 50 times a second."""
 LEVELS: Final = {
     "aiokafka": logging.WARNING,
     "faust": logging.WARNING,
@@ -26,30 +26,30 @@ LEVELS: Final = {
     "services.consumer": logging.INFO,
     "aiokafka.consumer.group_coordinator": logging.ERROR,  # it warns at every rebalance
 }
-"""Logger → lowest level; others: WARNING. Debug records of aiokafka and Faust would take an eighth of the CPU."""
+"""Logger → lowest level that is logged. Others: WARNING. Debug messages of aiokafka and Faust would use 12 % CPU."""
 _CONTROL: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
-"""Control characters, which may be in text of other programs, as they are shown."""
+"""How control characters are printed. Text from other programs may contain them."""
 TRACEBACK_PREFIX: Final = "autoscaler."
-"""Loggers whose text lines include tracebacks: their failures are bugs, not outages."""
+"""Prefix of the loggers that print tracebacks, because their failures are bugs, not outages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogSettings(Settings):
-    """Environment: TAILPACK_LOG_FORMAT."""
+    """Settings of the log, from TAILPACK_LOG_FORMAT."""
 
     log_format: str = setting("text", known=("text", "json"))
     """Format of the log: `text`, or `json` with one object a line."""
 
 
 class TextLines(logging.Formatter):
-    """Text lines. The process's own messages have only its name in front; exceptions are one line."""
+    """Formats text lines. The process's own messages start with its name only. An exception takes one line."""
 
     def __init__(self, process: str) -> None:
         super().__init__()
         self.process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line; for loggers named TRACEBACK_PREFIX…, a traceback follows."""
+        """Return the record as one line. If the logger's name starts with TRACEBACK_PREFIX, a traceback follows."""
         if record.name == self.process:
             warning = "warning: " if record.levelno == logging.WARNING else ""
             return f"{self.process}: {warning}{record.getMessage().translate(_CONTROL)}"
@@ -64,10 +64,10 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(TextLines):
-    """JSON lines: time (UTC), level, process, logger, thread, message; for failures also error and traceback."""
+    """Formats JSON lines: time (UTC), level, process, logger, thread and message. Failures add error and traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the record as one line of JSON."""
         entry: dict[str, str | None] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
             "level": record.levelname.lower(),
@@ -97,7 +97,7 @@ def suppress_repeats(process: str) -> Callable[[logging.LogRecord], bool]:
 
 
 def configure(process: str, environ: Mapping[str, str]) -> logging.Logger:
-    """Configure the log; return the logger of the process. Raises InvalidSettingsError; that logger then logs text."""
+    """Configure the log and return the process's logger. If it raises InvalidSettingsError, the logger writes text."""
     handler = logging.StreamHandler()
     handler.setFormatter(TextLines(process))
     handler.addFilter(suppress_repeats(process))
@@ -109,5 +109,5 @@ def configure(process: str, environ: Mapping[str, str]) -> logging.Logger:
         handler.setFormatter(JsonLines(process))
         logging.captureWarnings(True)
         sys.excepthook = lambda kind, failure, where: own.critical("ended", exc_info=(kind, failure, where))
-        threading.excepthook = lambda ended: own.error("a thread ended", exc_info=ended.exc_value)
+        threading.excepthook = lambda ended: own.error("a thread failed", exc_info=ended.exc_value)
     return own

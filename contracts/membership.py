@@ -19,20 +19,20 @@ class Membership(Settings):
     """Membership of a replica in its consumer group."""
 
     heartbeat_s: float = setting(0.5, "s", above=0)
-    """Time between heartbeats. Plans do not wait for them. CLOSER 2024 compares 0.5 and 3."""
+    """Time between heartbeats. Plans take effect without them. CLOSER 2024 uses 0.5 and 3."""
     session_s: float = setting(6.0, "s", least=1, most=1800)
-    """Time without a heartbeat after which a member is considered dead. Our broker accepts 1 s or more."""
+    """Time without a heartbeat after which a member counts as dead. Our broker accepts 1 s or more."""
     commit_interval_s: float = setting(0.1, "s", above=0)
     """Time between commits. A crash repeats at most this much work and the events in flight."""
     drain_s: float = setting(8.0, "s", least=0)
-    """Maximum time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
+    """Longest time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
     rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL, formerly="delivery")
-    """How a group adopts a plan, or the name of a runtime."""
+    """How a group adopts a plan, or another client's rebalance protocol."""
     guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
     """`at_least_once`: repeated outputs are dropped by id. `exactly_once`: outputs are visible at the next commit."""
 
     RULES: ClassVar[Rules] = (
-        must("heartbeat_s", lambda of: of["heartbeat_s"] < of["session_s"], "is not below session_s = {session_s:g}"),
+        must("heartbeat_s", lambda of: of["heartbeat_s"] < of["session_s"], "must be below session_s = {session_s:g}"),
     )
 
 
@@ -41,7 +41,7 @@ class EventCost(Settings):
     """Service time of an event."""
 
     service_time_s: float = setting(0.005, "s", least=0)
-    """Service time of one event; the service rate (μ) is 1/service_time_s. Live, measurements replace it."""
+    """Service time of one event. The service rate (μ) is 1/service_time_s. Live runs measure it."""
 
     @property
     def service_rate(self) -> float:
@@ -51,10 +51,10 @@ class EventCost(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaSpeeds(Settings):
-    """Speeds of replicas by their number: from 0, in the order of requests."""
+    """Speeds of the replicas, which are numbered from 0 in the order of their requests."""
 
     speeds: tuple[float, ...] = setting((1.0,), above=0)
-    """Relative speeds of replicas 0, 1, …, repeated from the first. Replicas are numbered in the order of starts."""
+    """Relative speeds of replicas 0, 1, … in the order of starts. The list repeats for further replicas."""
     slow_from_s: float = setting(0.0, "s", least=0)
     """Start of the slow period."""
     slow_until_s: float = setting(0.0, "s", least=0)
@@ -69,7 +69,7 @@ class ReplicaSpeeds(Settings):
         must(
             "slow_until_s",
             lambda of: of["slow_from_s"] <= of["slow_until_s"],
-            "is before slow_from_s = {slow_from_s:g}",
+            "must not be before slow_from_s = {slow_from_s:g}",
         ),
     )
 
@@ -87,8 +87,8 @@ class LiveSpeeds(ReplicaSpeeds):
     """Speeds of live replicas."""
 
     start_file: str = setting("")
-    """File with the start of the load (epoch µs), from which `slow_from_s` counts."""
+    """File with the start time of the load (epoch µs). `slow_from_s` counts from it."""
 
     RULES: ClassVar[Rules] = (
-        must("slow_factor", lambda of: of["slow_factor"] == 1 or of["start_file"], "needs start_file to count from"),
+        must("slow_factor", lambda of: of["slow_factor"] == 1 or of["start_file"], "requires start_file"),
     )

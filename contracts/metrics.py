@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """One metric, by the name that queries use (counters end in `_total`)."""
+    """One metric. Its name is the one that queries use, so counters end in `_total`."""
 
     name: str
     kind: str
@@ -21,17 +21,17 @@ class MetricSpec:
     meaning: str
     labels: tuple[str, ...] = ()
     bounds: tuple[float, ...] = ()
-    """Upper bounds of a histogram, without the infinite one."""
+    """Upper bounds of a histogram's buckets, without +Inf."""
 
     def create(self, registry: CollectorRegistry | None, *bounds: float) -> Any:
-        """Return the client object that a process updates. bounds: of a histogram, in addition to those declared."""
+        """Return the prometheus_client object that a process updates. bounds: further bucket bounds of a histogram."""
         if self.kind == "histogram":
             every = sorted({*self.bounds, *bounds})
             return Histogram(self.name, self.meaning, self.labels, buckets=every, registry=registry)
         return (Counter if self.kind == "counter" else Gauge)(self.name, self.meaning, self.labels, registry=registry)
 
     def of(self, value: float | Mapping[tuple[str, ...], float], labels: Mapping[str, str] | None = None) -> Metric:
-        """Return a metric: one value, or one for each combination of its labels. labels: of all samples, put first."""
+        """Return the metric with one value, or one for each combination of labels. labels: added to every sample."""
         common = labels or {}
         kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         metric = kind(self.name, self.meaning, labels=[*common, *self.labels])
@@ -45,4 +45,4 @@ def _declared(kind: str, name: str, unit: str, meaning: str, *labels: str, bound
 
 
 counter, gauge, histogram = (partial(_declared, kind) for kind in ("counter", "gauge", "histogram"))
-"""Declare a metric of this kind: name, unit, meaning, labels; for a histogram also its bounds."""
+"""Each declares a metric of its kind with name, unit, meaning and labels. A histogram also has bucket bounds."""

@@ -1,4 +1,4 @@
-"""HTTP pages of a process, served by separate threads, so that they answer while its event loop is blocked."""
+"""HTTP pages of a process. Separate threads serve them, so they answer while the event loop is blocked."""
 
 import errno
 import socket
@@ -17,9 +17,9 @@ import msgspec
 from contracts.clock import monotonic_s
 
 REQUEST_DEADLINE_S: Final = 10.0
-"""How long a connection may last, its request included, so that no client holds a thread for ever."""
+"""Longest time that a connection may stay open, so that no client occupies a thread for ever."""
 MAX_CONNECTIONS: Final = 64
-"""Beyond them the oldest is closed, so that a new client, such as a health probe, is answered."""
+"""Most open connections. A further one closes the oldest, so that a new client, such as a health probe, is answered."""
 MAX_SHOWN_PATH: Final = 80  # characters of an unknown path in the answer
 POLL_S: Final = 0.1  # longest wait of `close` for the listening thread, s
 
@@ -33,7 +33,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 Respond = Callable[[str, str], Answer]
-"""Path and query → answer. Called by threads of the web server; must return within seconds."""
+"""Returns the answer for a path and a query. It runs in threads of the web server and must return within seconds."""
 
 
 class PortTakenError(Exception):
@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class WebServer(socketserver.ThreadingTCPServer):
-    """Serves in daemon threads, one per connection, until closed. HTTPServer would look up its host name first."""
+    """Serves each connection in a daemon thread. It is no HTTPServer, because that looks up its host name first."""
 
     allow_reuse_address = daemon_threads = True
 
@@ -95,11 +95,11 @@ class WebServer(socketserver.ThreadingTCPServer):
             raise PortTakenError(taken if why.errno == errno.EADDRINUSE else other) from why
         self.port = self.server_address[1]
         self._opened_s: dict[Any, float] = {}
-        """Open connection → its start, oldest first."""
+        """Open connection → monotonic time at which it was opened, oldest first."""
         self._thread = threading.Thread(target=self.serve_forever, args=(POLL_S,), name="web", daemon=True)
 
     def start(self) -> None:
-        """Start to answer."""
+        """Start to answer requests."""
         self._thread.start()
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class WebServer(socketserver.ThreadingTCPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Close connections that have lasted too long, and the oldest of too many."""
+        """Close connections that are open for too long, and the oldest ones if there are too many."""
         self._opened_s = {request: at_s for request, at_s in self._opened_s.items() if request.fileno() >= 0}
         surplus = len(self._opened_s) - MAX_CONNECTIONS
         for number, (request, at_s) in enumerate(self._opened_s.items()):
@@ -123,6 +123,6 @@ class WebServer(socketserver.ThreadingTCPServer):
                     request.shutdown(socket.SHUT_RDWR)  # its thread ends
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print the failure, except that of a client that closed the connection."""
+        """Print the failure, unless the client closed the connection."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)

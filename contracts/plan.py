@@ -1,4 +1,4 @@
-"""The plan: the number of replicas, their names, and the owner of each partition. A log with one writer at a time."""
+"""The plan: the number of replicas, their names, and the owner of each partition. One process at a time writes it."""
 
 from typing import Annotated, Final
 
@@ -20,7 +20,7 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Value of the plan topic; key: `plan_key`. Unknown fields are ignored, so that older replicas can read it."""
+    """Value of the plan topic, with key `plan_key`. Unknown fields are ignored, so that older replicas can read it."""
 
     epoch: Annotated[int, Meta(ge=1, le=MAX_EPOCH)]
     at_us: Moment
@@ -48,17 +48,17 @@ _decoder: Final = msgspec.json.Decoder(PlanRecord)
 
 
 def plan_key(group: str, topic: str) -> bytes:
-    """Return the key of a group's plans. Names of topics contain no slash. Earlier versions wrote only the group."""
+    """Return the key TOPIC/GROUP of a group's plans. Topic names contain no slash. Earlier versions wrote GROUP."""
     return f"{topic}/{group}".encode()
 
 
 def decode_plan(value: bytes | None, key: bytes | None, group: str) -> PlanRecord | None:
-    """Return a plan of `group`; None: the plan of another group. Raises one of `contracts.validation.DECODE_ERRORS`."""
+    """Return a plan, or None if it is another group's plan. Raises one of `contracts.validation.DECODE_ERRORS`."""
     if key is not None and group.encode() not in (key, key.partition(b"/")[2]):
         return None
     plan = _decoder.decode(value or b"")
     if plan.v != PLAN_VERSION:
         raise msgspec.ValidationError(f"version {plan.v} is not supported (supported: {PLAN_VERSION})")
     if plan.group and key not in (None, plan_key(plan.group, plan.topic)):
-        raise msgspec.ValidationError("group and topic are not those of the record's key")
+        raise msgspec.ValidationError("group and topic differ from those in the record's key")
     return plan if plan.group in ("", group) else None

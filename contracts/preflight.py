@@ -1,4 +1,4 @@
-"""Checks before a process starts to work: Kafka answers and has the topics. They write nothing and fence nothing."""
+"""Checks that Kafka answers and has the topics, before a process starts to work. They write no record."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ class TopicNeed(NamedTuple):
 def check_topics(
     connection: Connection, needed: Mapping[str, TopicNeed], within_s: float, stopped: Callable[[], object] = bool
 ) -> None:
-    """Wait until every topic exists as needed, or until `stopped`. Raises PreflightError after `within_s` seconds."""
+    """Wait until every topic exists as needed or `stopped` is set. Raises PreflightError after `within_s` seconds."""
     errors: list[KafkaError] = []
     consumer = Consumer(client_config(connection) | {"group.id": "tailpack.preflight", "error_cb": errors.append})
     problems: list[str] = []
@@ -61,11 +61,9 @@ def _problem(consumer: Consumer, where: str, needed: Mapping[str, TopicNeed], er
         try:
             found = consumer.list_topics(name, timeout=ANSWER_S).topics[name]
         except KafkaException as away:
-            known = [one for one in errors if one.code() != KafkaError._ALL_BROKERS_DOWN] or [away.args[0]]
-            return (
-                f"Kafka at {where} cannot be reached ({known[-1].str()}); start it, or correct bootstrap_servers and "
-                "client_properties"
-            )
+            known = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN] or [away.args[0]]
+            remedy = "start it, or correct bootstrap_servers and client_properties"
+            return f"Kafka at {where} cannot be reached ({known[-1].str()}); {remedy}"
         if found.error is not None:
             return f"topic {name} cannot be used on {where} ({found.error.str()}); {need.remedy}"
         count = len(found.partitions)

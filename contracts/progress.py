@@ -1,4 +1,4 @@
-"""Progress reports of replicas: every 250 ms and at each change of state. Fields: docs/reference/records.md."""
+"""A replica writes a progress report every 250 ms and at each change of state. Fields: docs/reference/records.md."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -10,8 +10,8 @@ from contracts.fields import Count, Counts, Epoch, Generation, Moment, Name, Off
 
 PROGRESS_VERSION: Final = 2  # 1: `recent_rebalances` was `rounds`, `problems` was `unwell`
 PROGRESS_INTERVAL_S: Final = 0.25
-LATENCY_BOUNDS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # of `Progress.latencies`, as multiples of W
-COUNTS_WITHIN_TARGET: Final = LATENCY_BOUNDS.index(1.0) + 1  # leading counts of `latencies`: events done within W
+LATENCY_BOUNDS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # bounds of `Progress.latencies`, in multiples of W
+COUNTS_WITHIN_TARGET: Final = LATENCY_BOUNDS.index(1.0) + 1  # buckets of `latencies` with events done within W
 
 
 class ReplicaState(StrEnum):
@@ -51,7 +51,7 @@ Rebalances = Annotated[tuple[Rebalance, ...], Meta(max_length=MAX_REBALANCES)]
 
 
 class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Service times since the previous report (µs); all 0 without events."""
+    """Service times since the previous report (µs). All fields are 0 if no event was served."""
 
     events: Count = 0
     mean_us: Moment = 0
@@ -59,7 +59,7 @@ class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Value of the progress topic; key: replica. Counters start at 0 in each incarnation."""
+    """Value of the progress topic, with the replica as key. Counters start at 0 in each incarnation."""
 
     replica: Name
     incarnation: Text

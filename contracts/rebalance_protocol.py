@@ -5,7 +5,7 @@ from typing import Final
 
 
 class RebalanceProtocol(StrEnum):
-    """How the replicas of a group adopt a plan, and what stops meanwhile. All replicas of a group use the same."""
+    """How the replicas of a group adopt a plan, and which of them pause meanwhile. All must use the same protocol."""
 
     INCREMENTAL = "incremental"  # our consumer: only partitions that move stop being served
     EAGER = "eager"  # our consumer: each rebalance stops every replica, and one rebalance is enough
@@ -15,7 +15,7 @@ class RebalanceProtocol(StrEnum):
 
 
 class Guarantee(StrEnum):
-    """How often an event has its effect if a process crashes; Kafka Streams calls it processing.guarantee."""
+    """How often an event takes effect if a process crashes. Kafka Streams calls this setting processing.guarantee."""
 
     AT_LEAST_ONCE = "at_least_once"  # outputs are written at once; readers drop repeats by id
     EXACTLY_ONCE = "exactly_once"  # outputs and offsets in one transaction: read_committed sees each output once
@@ -24,4 +24,4 @@ class Guarantee(StrEnum):
 PLAN_PROTOCOLS: Final = (RebalanceProtocol.INCREMENTAL, RebalanceProtocol.EAGER)
 """Protocols of our own consumer, which follows plans that name the owner of each partition."""
 RUNTIMES: Final = (RebalanceProtocol.COOPERATIVE_STICKY, RebalanceProtocol.KIP848)
-"""Other clients that can do Payment's work. They assign partitions themselves: plans are counts only."""
+"""Protocols of other clients that can run Payment. They assign partitions themselves, so a plan is only a count."""

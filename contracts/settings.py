@@ -1,7 +1,7 @@
-"""A setting is declared once: a field of a frozen dataclass, with its unit, its range, and a sentence below it.
+"""A setting is declared once, as a field of a frozen dataclass with its unit, its range and a sentence below it.
 
 Records inherit the settings that they share, so scenario files, environments, `--set`, the simulator and live processes
-use the same name, default and check. Pure: the decision core may import this module.
+use the same name, default and check. This module has no side effects, so the decision core may import it.
 """
 
 import difflib
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar, get_args, get_origin
 T = TypeVar("T")
 Values = Mapping[str, Any]  # name → value of all settings that are known and well-formed
 Rule = Callable[[Values], str | None]
-"""Returns a problem of several settings together, else None. Raises KeyError if a value that it needs is missing."""
+"""Checks several settings together. Returns the problem or None. Raises KeyError if a value is missing."""
 Rules = tuple[tuple[str, Rule], ...]
 
 DAY_S: Final = 86_400.0
@@ -40,18 +40,18 @@ class Setting:
     """Former name, accepted for one version with a warning; empty: none."""
 
     def problem(self, value: object) -> str:
-        """Return what is wrong with a value of the right type: "must be …"; empty if nothing is."""
+        """Return what is wrong with a value of the right type ("must be …"), or an empty text."""
         if isinstance(value, tuple):
             return next((problem for item in value if (problem := self.problem(item))), "")
         if self.known and value not in self.known:
             return unknown_name(str(value), filter(None, self.known))
         if isinstance(value, bool) or not isinstance(value, int | float):
             return ""
-        inside = isfinite(value) and self.least <= value <= self.most and self.above < value < self.below
+        inside = -inf < value < inf and self.least <= value <= self.most and self.above < value < self.below
         return "" if inside else f"must be {self.range() or 'finite'}"
 
     def range(self) -> str:
-        """Return the range in words: "more than 0 s, at most 60 s"; empty without limits."""
+        """Return the range in words, such as "more than 0 s, at most 60 s". It is empty if there are no limits."""
         unit = f" {self.unit}" if self.unit in ("s", "events/s") else ""
         words = ("at least", "more than", "at most", "less than")
         limits = zip(words, (self.least, self.above, self.most, self.below), strict=True)
@@ -59,7 +59,7 @@ class Setting:
 
 
 def setting(default: T, unit: str = "", **declaration: Any) -> T:
-    """Declare a field with a default. declaration: fields of Setting. Durations are at most a day by default."""
+    """Declare a field with a default. declaration: fields of Setting. By default a duration is at most a day."""
     longest = {"most": DAY_S} if unit == "s" else {}
     return field(default=default, metadata={"setting": Setting(unit, **longest | declaration)})
 
@@ -70,7 +70,7 @@ def required(unit: str = "", **declaration: Any) -> Any:
 
 
 def must(name: str, holds: Callable[[Values], object], otherwise: str) -> tuple[str, Rule]:
-    """Return the rule that `holds`. otherwise: problem of setting `name`; names in braces are replaced by values."""
+    """Return a rule. If `holds` is false, setting `name` has the problem `otherwise`, where {name} becomes a value."""
     return name, lambda values: None if holds(values) else otherwise.format_map(values)
 
 
@@ -79,9 +79,9 @@ class Settings:
     """Base of all records of settings. Raises ValueError that names every problem, not only the first."""
 
     REMOVED: ClassVar[Values] = {}
-    """Removed setting → its former default. That value is accepted and ignored for one version, others are refused."""
+    """Removed setting → its former default. For one version that value is accepted and ignored. Others are refused."""
     RULES: ClassVar[Rules] = ()
-    """(name in the error, rule) for conditions on several settings. Rules of base classes apply too."""
+    """Conditions on several settings, as (name in the error, rule). Rules of base classes apply too."""
 
     def __post_init__(self) -> None:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -106,7 +106,7 @@ class Target(Settings):
     """The SLO: `percentile` of all events finish within `latency_target_s` (W) of their scheduled time."""
 
     latency_target_s: float = setting(0.5, "s", above=0)
-    """Latency target (W): an event is in time if it is done this long after its scheduled time. The papers use 0.5."""
+    """Latency target (W). An event is in time if it is done within W of its scheduled time. The papers use 0.5."""
     percentile: float = setting(0.999, "share", above=0, most=1)
     """Share (q) of events that must be in time."""
 
@@ -132,7 +132,7 @@ def setting_error(name: str, value: object, problem: str) -> str:
 
 
 def words_of(kind: object) -> tuple[str, ...]:
-    """Return the words that a type allows: of an enum, a Literal, or a union with one of them; else none."""
+    """Return the words that a type allows if it is an enum, a Literal or a union with one of them. Others: none."""
     for part in (kind, *get_args(kind)):
         if isinstance(part, EnumMeta):
             return tuple(map(str, list(part)))
@@ -142,14 +142,14 @@ def words_of(kind: object) -> tuple[str, ...]:
 
 
 def duration_s(text: str) -> float:
-    """Return the seconds of a duration with its unit: `500ms`, `25s`, `2m`, `1h`. Raises ValueError."""
+    """Return the seconds of a duration with a unit, such as `500ms`, `25s`, `2m` or `1h`. Raises ValueError."""
     if (match := _DURATION.fullmatch(text.strip())) is None:
         raise ValueError(f"{text!r} is not a duration; write for example 500ms, 25s, 2m or 1h")
     return round(float(match[1]) * UNITS[match[2]], 9)
 
 
 def in_seconds(name: str, value: Any) -> Any:
-    """Return the value of a setting, with durations in seconds if the name ends in `_s`."""
+    """Return the value of a setting. If the name ends in `_s`, a text such as `2m` is converted to seconds."""
     if isinstance(value, list | tuple):
         return [in_seconds(name, item) for item in value]
     if name.endswith("_s") and isinstance(value, str):
@@ -165,9 +165,9 @@ def shared_fields(source: object, into: type) -> dict[str, Any]:
 
 
 def unknown_name(name: str, known: Iterable[str]) -> str:
-    """Return the problem of an unknown name: with the nearest known name, else up to ten known names."""
+    """Return the problem of an unknown name. It suggests the nearest known name, or else up to ten known names."""
     names = list(known)
-    whole = {known_name.rpartition(".")[2]: known_name for known_name in names} | {one: one for one in names}
+    whole = {full.rpartition(".")[2]: full for full in names} | {full: full for full in names}
     near = [whole[match] for match in difflib.get_close_matches(name, whole, n=1)]
     listed = ", ".join([*names[:10], "…"] if len(names) > 10 else names)
     return f"unknown; did you mean {near[0]}?" if near else f"unknown; known are {listed or 'none'}"

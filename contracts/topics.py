@@ -34,7 +34,7 @@ class Group(StrEnum):
 CONTROL: Final = (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS)
 """Topics between an autoscaler and the group that it scales."""
 AUTO_OFFSET_RESET: Final = "earliest"
-"""For all groups: with `latest` a group would skip the first events of a new partition."""
+"""Offset reset of all groups. With `latest` a group would skip the first events of a new partition."""
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"  # topic property: largest batch that brokers accept, bytes
 DEFAULT_MAX_MESSAGE_BYTES: Final = 1_048_576
 
@@ -52,12 +52,12 @@ class KeyedTopics(Settings):
     """Partitions of the topics between Order, Shipment and Notification."""
 
     pipeline_partitions: int = setting(PIPELINE_PARTITIONS, "partitions", least=1, most=1_000)
-    """Partitions of every topic keyed by order id, and so the most instances of a stage that share its work."""
+    """Partitions of every topic keyed by order id. At most this many instances of a stage share its work."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledGroup(Settings):
-    """The group that is scaled. Its topic may have any name; the names of control topics begin with the namespace."""
+    """The consumer group that is scaled. Its topic may have any name. Control topics begin with the namespace."""
 
     topic: str = setting("")
     """Full name of the topic that the scaled group reads; empty: `payments.requested` of the namespace."""

@@ -1,4 +1,4 @@
-"""Parse untyped settings (environment, TOML files) into their record, and report every mistake at once."""
+"""Parses untyped settings from the environment and TOML files into records, and reports every mistake at once."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ import msgspec
 from contracts.settings import Settings, contradictions, in_seconds, setting_error, setting_of, unknown_name, words_of
 
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Raised for text that is not JSON or of another type, for strings that are not UTF-8, and for endless nesting."""
+"""Errors of decoding: the text is not JSON, has another type, is not UTF-8, or is nested too deeply."""
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Settings)
@@ -38,7 +38,7 @@ def parse(
     strict: bool = True,
     spelling: Spelling = attrgetter("name"),
 ) -> T:
-    """Build an `into` from `values`.
+    """Build a record of the class `into` from `values`.
 
     where: prefix of each problem, such as "load.".
     strict: False also accepts text for numbers, booleans and lists (a,b), as environment variables need.
@@ -53,7 +53,7 @@ def parse(
 def check_settings(
     values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelling: Spelling = attrgetter("name")
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return name → value of the well-formed settings, defaults included, and a sentence for each problem."""
+    """Return name → value of the well-formed settings (with defaults), and a sentence for each problem."""
     values = present_names(values, into)
     keys = {spelling(field): field for field in fields(into)}
     types = get_type_hints(into)
@@ -77,9 +77,9 @@ def check_settings(
 
 
 def present_names(values: Mapping[str, Any], into: type[Settings], spell: Callable[[str], str] = str) -> dict[str, Any]:
-    """Return `values` by present names, without removed settings that have their former default.
+    """Return `values` under their present names, without removed settings that have their former default.
 
-    Logs one warning for each former name. A present name wins over the former one.
+    Logs a warning for each former name. If both names are given, the present one is used.
     """
     found = dict(values)
     for old, new in ((spell(old), spell(new)) for old, new in into.renamed().items()):
@@ -95,14 +95,14 @@ def _warn_renamed(old: str, new: str) -> None:
 
 
 def _convert(value: Any, field: "Field[Any]", kind: Any, strict: bool) -> tuple[Any, str]:
-    """Return the value in its type, and the problem with it; empty if there is none."""
+    """Return the value in its type, and its problem or an empty text."""
     if not strict and isinstance(value, str) and get_origin(kind) is tuple:
         value = [part.strip() for part in value.split(",")]
     try:
         found = msgspec.convert(in_seconds(field.name, value), kind, strict=strict)
-    except msgspec.ValidationError as wrong:
-        words = words_of(kind)
-        problem = unknown_name(str(value), words) if words else str(wrong)
+    except (msgspec.ValidationError, UnicodeEncodeError) as wrong:
+        words, why = words_of(kind), "is not UTF-8 text" if isinstance(wrong, UnicodeError) else str(wrong)
+        problem = unknown_name(str(value), words) if words else why
         problem += ", or a number" if words and float in get_args(kind) else ""
         return None, problem + (", or a duration such as 500ms, 25s or 2m" if field.name.endswith("_s") else "")
     return found, setting_of(field).problem(found)
@@ -111,9 +111,9 @@ def _convert(value: Any, field: "Field[Any]", kind: Any, strict: bool) -> tuple[
 def from_environment(
     environ: Mapping[str, str], into: type[T], table: Mapping[str, Any] | None = None, path: Path | None = None
 ) -> T:
-    """Read the fields of `into` from variables named TAILPACK_FIELD, or else from `table`, the content of file `path`.
+    """Read the fields of `into` from variables TAILPACK_FIELD, or else from `table`, the content of the file `path`.
 
-    Other names are ignored. A table inside the table stands for text that holds JSON.
+    Other names are ignored. A nested table is converted to JSON text.
     Raises InvalidSettingsError that names every bad or missing value by its variable or key.
     """
     environ, table = present_names(environ, into, variable), present_names(table or {}, into)
@@ -132,7 +132,7 @@ def as_environment(settings: Settings) -> dict[str, str]:
 
 
 def as_text(value: object) -> str:
-    """Return a value as text for the environment; items are separated by commas."""
+    """Return a value as text for the environment. Items are separated by commas."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
@@ -145,8 +145,8 @@ def text_in(path: Path) -> str:
     """Return the text of a file, without a byte order mark. Raises InvalidSettingsError."""
     try:
         return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as wrong:
-        why = getattr(wrong, "strerror", "it is not UTF-8 text")
+    except (OSError, ValueError) as wrong:  # a path may hold a NUL
+        why = "it is not UTF-8 text" if isinstance(wrong, UnicodeError) else getattr(wrong, "strerror", wrong)
         raise InvalidSettingsError([f"{path}: cannot be read ({why})"]) from wrong
 
 
@@ -155,10 +155,10 @@ def table_in(path: Path) -> dict[str, Any]:
     text = text_in(path)
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as wrong:
+    except (ValueError, RecursionError) as wrong:  # ValueError: also a number of 5,000 digits
         raise InvalidSettingsError([f"{path}: is not valid TOML ({wrong})"]) from wrong
 
 
 def cache_folder() -> Path:
-    """Return ${XDG_CACHE_HOME:-~/.cache}/tailpack, for files that can be computed or fetched again."""
+    """Return ${XDG_CACHE_HOME:-~/.cache}/tailpack, the folder for files that can be computed or fetched again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tailpack"

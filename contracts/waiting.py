@@ -20,6 +20,6 @@ def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float 
     deadline_s = time.monotonic() + within_s
     while not (found := condition()):
         if time.monotonic() >= deadline_s:
-            raise WaitTimeoutError(f"not within {within_s:g} s: {what}")
+            raise WaitTimeoutError(f"timed out after {within_s:g} s; waited for: {what}")
         time.sleep(poll_s)
     return found

@@ -1,1 +1,1 @@
-"""Workloads, schedules of intended send times, and the drivers that send them."""
+"""Workloads, schedules with the intended time of each event, and the drivers that send the events."""

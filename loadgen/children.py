@@ -1,4 +1,4 @@
-"""Child processes of a run: the load generator's own, and those of the pipeline. Each is stopped by its pid."""
+"""Child processes of a run: the load generator and the processes of the pipeline. Each is stopped by its pid."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ __all__ = ["STOP_DEADLINE_S", "STOP_SIGNALS", "Child", "collect_stop_signals", "
 
 @contextmanager
 def collect_stop_signals(*, then_raise: bool = False) -> Iterator[list[int]]:
-    """Collect stop signals in the yielded list. Main thread only. then_raise: raise the first one after the block."""
+    """Collect stop signals in the yielded list (main thread only). then_raise: raise the first one after the block."""
     received: list[int] = []
     before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in STOP_SIGNALS}
     try:
@@ -43,7 +43,7 @@ class Child:
     _process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
-        """Start the command. Ctrl-C is deferred until the process is known, so that it can be stopped."""
+        """Start the command. Ctrl-C is deferred until the process id is known, so that the process can be stopped."""
         with defer_stop_signals():
             self._process = start(self.command, self.environ, self.log)
 
@@ -69,7 +69,7 @@ class Child:
             self._process.send_signal(self.stop_signal)
 
     def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Wait until it has ended; kill it after `deadline_s` seconds."""
+        """Wait until it has ended. Kill it after `deadline_s` seconds."""
         if self._process:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, deadline_s))

@@ -1,4 +1,4 @@
-"""Writes a trace of single events sorted by time. SQLite sorts on disk, so memory does not grow with the rows."""
+"""Writes a trace of single events, sorted by time. SQLite sorts on disk, so memory does not grow with the trace."""
 
 import errno
 import os

@@ -54,7 +54,7 @@ def read_faults(texts: Sequence[str], kind: str) -> tuple[Fault, ...]:
 
 
 def apply_bursts(counts: IntArray, faults: Sequence[str]) -> IntArray:
-    """Return the events per second including the bursts; shape (seconds, …)."""
+    """Return the events per second including the bursts, in shape (seconds, …)."""
     for fault in read_faults(faults, BURST):
         counts = counts.copy()
         counts[fault.begin_s : fault.end_s] = (counts[fault.begin_s : fault.end_s] * fault.amount).astype(counts.dtype)
@@ -98,6 +98,6 @@ def faults_problem(values: Values) -> str | None:
 
 
 def fault_after_end(faults: Sequence[str], duration_s: int) -> str | None:
-    """Return a message about the first fault that begins after the load, or None."""
+    """Return a message about the first fault that begins after the load ends, or None."""
     late = [fault for fault in map(Fault.of, faults) if fault.begin_s >= duration_s]
     return f"{late[0].kind} {late[0].begin_s}-{late[0].end_s} begins after the load, {duration_s} s" if late else None

@@ -1,4 +1,4 @@
-"""Customers of events, and their partitions: what Order does live, done for a whole schedule."""
+"""Chooses customers of events and their partitions for a whole schedule. In a live run Order chooses the partitions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ class Keys:
     skew: float = 0.0
     """Exponent of Zipf's law; 0: uniform."""
     partitioner: Partitioner = Partitioner.EXPLICIT
-    """Partitioner of the events; `explicit`: the partitions of the schedule stay."""
+    """Partitioner of the events. `explicit`: the partitions of the schedule stay."""
     partitions: int = 1
     hot: tuple[Fault, ...] = ()
-    """Periods in which one customer has a share of the events."""
+    """Periods in which one customer has a fixed share of the events."""
 
     @property
     def have_effect(self) -> bool:
-        """Whether the keys of a schedule affect anything."""
+        """Whether the keys of a schedule have any effect on the run."""
         return self.skew > 0 or self.change_partitions
 
     @property
@@ -46,7 +46,7 @@ class Keys:
     def assign_keys(self, chunks: Iterator[Schedule]) -> Iterator[Schedule]:
         """Yield the parts of a schedule with a key for each event, and its partition.
 
-        Existing keys stay; events without one get a customer. One source chooses all partitions, without feedback.
+        Events without a key get a customer. A single source chooses all partitions, without reported waiting times.
         """
         random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(4,)))
         weights = 1 / np.arange(1, CUSTOMERS + 1) ** self.skew

@@ -1,6 +1,6 @@
 """Orders as customers would place them, and their Kafka records.
 
-An order depends only on run, seed and event number. Its record is prepared before the send, except for the send time.
+An order depends only on the run, the seed and the event number. Its record, except the send time, is prepared early.
 """
 
 import uuid
@@ -35,11 +35,11 @@ from loadgen.spec import LoadSpec, Topology
 from partitioners import Partitioner
 
 _AMOUNT: Final = NormalDist(mu=8.2, sigma=1.0)
-"""Natural logarithm of the amount in minor units: half of the orders are below 36.41, 0.1 % above 800."""
+"""Natural logarithm of the amount in minor units. Half of the amounts are below 36.41, and 0.1 % are above 800."""
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "tailpack:orders")
 Headers = list[tuple[str, bytes]]
 ANY_PARTITION = -1
-"""The Kafka client chooses the partition by a hash of the key."""
+"""Partition of a record for which the Kafka client chooses it by a hash of the key."""
 
 
 class Flaw(StrEnum):
@@ -52,7 +52,7 @@ class Flaw(StrEnum):
 
 
 class Orders:
-    """The orders of one run, by number; about 10 µs each."""
+    """Creates the orders of one run by their numbers, in about 10 µs each."""
 
     def __init__(self, run: str, seed: int, invalid_share: float = 0.0) -> None:
         """`run` is part of every order id, so that runs on one broker never share an id."""
@@ -69,7 +69,7 @@ class Orders:
     def order(self, number: int, key: int | None = None) -> OrderPlaced:
         """Return order `number`, with the flaw of `flaw(number)`.
 
-        key: number of the customer; if None, a customer is chosen pseudo-randomly from the seed.
+        key: number of the customer. If None, a customer is chosen pseudo-randomly from the seed.
         """
         chance = self._random_bytes(number)
         customer = int.from_bytes(chance[0:4], "big") % CUSTOMERS if key is None else key
@@ -133,11 +133,11 @@ class Record(NamedTuple):
 
 
 Event = Callable[[int], Record]
-"""An event prepared before its send: send time (µs since the epoch) → its record."""
+"""Returns the record of a prepared event for its send time (µs since the epoch)."""
 
 
 def order_event(order: OrderPlaced, intended_us: int, partition: int | None) -> Event:
-    """Return the event of an order for `orders.placed`. It is encoded, except for the header of the send time."""
+    """Return the event of an order for `orders.placed`. Only the header with the send time is not encoded yet."""
     key, value = order.order_id.encode(), msgspec.json.encode(order)
     headers: Headers = [(INTENDED_AT_HEADER, b"%d" % intended_us)]
     if partition is not None:

@@ -1,6 +1,6 @@
-"""The pacer sends every event at its intended time, never earlier, and records its lateness.
+"""The pacer sends every event at its intended time or later, never earlier, and records the lateness.
 
-It is an open loop: a slow send makes the next event late, which is recorded, but never moves the schedule.
+It is an open loop. A slow send makes the next event late, which is recorded, but the schedule never moves.
 """
 
 from collections import deque
@@ -13,15 +13,15 @@ from loadgen.orders import Event, Record
 from loadgen.shapes import IntArray
 
 MAX_PREPARE_AHEAD_US: Final = 3_000_000
-"""How far ahead events are prepared. It bounds memory; a burst is ready before its time."""
+"""How long before its send time an event may be prepared, µs. A burst is ready in time, and memory is bounded."""
 MIN_PREPARE_TIME_US: Final = 2_000
-"""No event is prepared if the next one is due within this time."""
+"""No event is prepared if the next one is due within this time, µs."""
 LONGEST_PAUSE_S: Final = 0.02
-"""Longest single pause, so that delivery reports are processed and a stop is noticed."""
+"""Longest single pause, seconds, so that delivery reports are processed and a stop is noticed."""
 SHORTEST_PAUSE_S: Final = 0.0003
-"""Shortest pause. At 20,000 events/s the pacer does not sleep between two events but sends several at once."""
+"""Shortest pause, seconds. At 20,000 events/s the pacer does not sleep between two events but sends several at once."""
 MAX_EVENTS_PER_TURN: Final = 500
-"""Events sent in one turn before other greenlets run: more than any burst, so it only matters when catching up."""
+"""Most events in one turn, before other greenlets run. It exceeds any burst, so it only limits catching up."""
 
 
 class Pacer:
@@ -53,7 +53,7 @@ class Pacer:
         return self._lateness_us[: self.sent]
 
     def run(self) -> None:
-        """Send all events; return when the last one was passed to `send`."""
+        """Send all events. Return when the last one was passed to `send`."""
         while self.sent < len(self._offset_us):
             self._send_due()
             self._prepare()

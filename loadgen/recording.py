@@ -17,18 +17,18 @@ from loadgen.trace import key_hash
 
 REQUEST_TIMEOUT_S: Final = 10.0
 MAX_SILENCE_S: Final = 60.0
-"""The recording fails if nothing arrives for this long although records are left."""
+"""The recording fails if no record arrives for this time although some are left."""
 COUNT_EVERY_S: Final = 2.0
 """Interval at which a recording of new events looks for new partitions."""
 EARLIEST_MS: Final = 946_684_800_000
 """Start of the year 2000, ms since the epoch. An earlier time of a record is an error, such as seconds for ms."""
 MAX_AHEAD_MS: Final = 86_400_000
-"""Most that a producer's clock is ahead. A later time of a record is an error, such as µs for ms."""
+"""Largest lead of a producer's clock, ms. A later time of a record is an error, such as µs for ms."""
 BATCH: Final = 10_000  # records
 CLIENT: Final[dict[str, Any]] = {
     "enable.auto.commit": False,
     "enable.partition.eof": True,
-    "auto.offset.reset": "error",  # if retention removed the next record
+    "auto.offset.reset": "error",  # report it if retention removed the next record
     "queued.max.messages.kbytes": 32_768,
     "log_level": 0,
 }
@@ -46,7 +46,7 @@ class Missing:
     """open-transaction, time, removed or unread."""
     partitions: list[int]
     records: int
-    """Upper bound of their number, because some offsets belong to no record."""
+    """Upper bound of the number of missing records, because some offsets belong to no record."""
     message: str
     """One sentence: what is left out, where, and what to do."""
 
@@ -54,22 +54,22 @@ class Missing:
 class Recording:
     """A recording of a topic, from its beginning or a group's committed offsets up to its current ends.
 
-    group: "": none. Raises RecordingError if the topic or the group does not exist, or the broker does not answer.
+    group: empty for none. Raises RecordingError if topic or group does not exist, or the broker does not answer.
     """
 
     def __init__(self, connection: Connection, topic: str, group: str = "") -> None:
         self._address = connection.bootstrap_servers
         self._topic = topic
         self._errors: list[KafkaError] = []
-        self._secret = secrets.token_bytes(16)  # never stored, so that no one can find keys by trying
+        self._secret = secrets.token_bytes(16)  # never stored, so that keys cannot be found by trying
         own = {"group.id": group or "tailpack-record", "error_cb": self._errors.append}
         try:
             self._consumer = Consumer(CLIENT | connection.librdkafka() | own)
             self._all = Consumer(CLIENT | connection.librdkafka() | own | {"isolation.level": "read_uncommitted"})
         except KafkaException as error:
-            raise RecordingError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
+            raise RecordingError(f"cannot create a Kafka client for {self._address}: {error.args[0].str()}") from error
         self._unstable: Mapping[int, int] = {}
-        """Partition → offsets from the start of its first open transaction on."""
+        """Partition → number of offsets from the start of its first open transaction."""
         self._removed, self._untimed = Counter[int](), Counter[int]()
         """Partition → records that retention removed before they were read, and records with an impossible time."""
         self._first_untimed = ""
@@ -84,12 +84,12 @@ class Recording:
         self._reached = {n: begin if self._begins[n] < 0 else self._begins[n] for n, (begin, _) in ranges.items()}
         """Partition → offset before which everything was read."""
         self.expected_records = sum(max(0, end - max(begin, self._begins[n])) for n, (begin, end) in ranges.items())
-        """Records up to the ends, an upper bound: a compacted topic has fewer."""
+        """Upper bound of the records up to the ends. A compacted topic has fewer."""
 
     def run(self, into: EventWriter, *, seconds: float | None, on_progress: Callable[[int], None]) -> None:
-        """Write all records to `into`. seconds: also record new arrivals so long. on_progress: gets the row count.
+        """Write all records to `into`. seconds: record new arrivals for this time. on_progress: gets the row count.
 
-        Raises RecordingError for a lost broker; KeyboardInterrupt. Records read before that are in `into`. The
+        Raises RecordingError if a broker is lost, and KeyboardInterrupt. Records read before are in `into`. The
         connection is always closed.
         """
         try:
@@ -192,7 +192,7 @@ class Recording:
         return len(metadata.partitions)
 
     def _ranges(self) -> dict[int, tuple[int, int]]:
-        """Return partition → the first retained offset and the last stable offset; note what follows the latter."""
+        """Return partition → the first retained offset and the last stable offset. Note what follows the latter."""
         numbers = range(self.partitions)
         self._query(self._all.list_topics, self._topic, REQUEST_TIMEOUT_S)  # it knows new partitions then
         ends = {number: self._query(self._retained_range, self._all, number)[1] for number in numbers}

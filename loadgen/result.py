@@ -1,4 +1,4 @@
-"""The result of the generator: counts and its own lateness, written to generator.json."""
+"""The result of the generator: counts of events and its own lateness. It is written to generator.json."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ def part_file_name(file: str, part: int = 1, parts: int = 1) -> str:
 
 
 class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts are events, times µs. Lateness is send time − intended time of the events produced."""
+    """Result of a load. Counts are in events, times in µs. Lateness is the send time minus the intended time."""
 
     scheduled: int
     repeated: int = 0
@@ -40,7 +40,7 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool
     """Whether a signal stopped the generator before the end of the schedule."""
     started_us: int | None
-    """Intended time of second 0, since the epoch; None if the run never started."""
+    """Intended time of second 0, µs since the epoch. None: the run never started."""
     ended_us: int
     lateness_p50_us: int | None
     lateness_p99_us: int | None
@@ -113,7 +113,7 @@ def lateness_limit_us(latency_target_s: float) -> int:
 
 
 def lateness_percentile_us(lateness_us: IntArray, percentile: float) -> int | None:
-    """Return the nearest-rank percentile, None for an empty array."""
+    """Return the nearest-rank percentile, or None for an empty array."""
     if not len(lateness_us):
         return None
     return int(np.quantile(lateness_us, percentile, method="inverted_cdf"))

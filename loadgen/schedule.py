@@ -1,4 +1,4 @@
-"""A schedule: the intended time and the partition of each event of a workload. Pure and seeded."""
+"""A schedule is the intended time and the partition of each event of a workload. Equal seeds give equal schedules."""
 
 import math
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Bursts(Settings):
     burst_period_s: float = setting(1.0, "s", least=0.1, most=600)
     """Time from one burst to the next. A burst has all events of its period."""
     burst_phase_s: float | Literal["random"] = setting(0.0, "s", least=0)
-    """Offset of the first burst in its period; `random`: drawn with the seed."""
+    """Offset of the first burst in its period. `random`: drawn with the seed."""
     burst_jitter_s: float = setting(0.0, "s", least=0)
     """Longest random delay of a burst, at most the period."""
     burst_drift_s: float = setting(0.0, "s", least=0, most=600)
@@ -59,7 +59,7 @@ class Bursts(Settings):
         return (*super().rules(), *BURST_RULES)
 
     def phase_s(self, seed: int) -> float:
-        """Return the phase; a random phase is chosen by the seed."""
+        """Return the phase. A random phase is chosen by the seed."""
         phase = self.burst_phase_s
         return _random_streams(seed)[2].uniform(0, self.burst_period_s) if isinstance(phase, str) else phase
 
@@ -83,7 +83,7 @@ BURST_RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("burst_jitter_s", partial(_within_period, True, "burst_jitter_s")),
     ("spacing", _bursts_have_spacing),
 )
-"""(Setting that the message names, rule). The last one is for records with a `spacing`."""
+"""Pairs of the setting that the message names, and the rule. The last rule is for records with a `spacing`."""
 EACH_SECOND: Final = Bursts()
 
 
@@ -92,7 +92,7 @@ class Schedule:
     """Event number k is row k of each array."""
 
     offset_us: IntArray
-    """Intended time, µs after the start of the run; ascending."""
+    """Intended times, µs after the start of the run, ascending."""
     partition: npt.NDArray[np.int32]
     key: IntArray | None = None
     """Keys of the events; NO_KEY: an event without one. None: no keys are known."""
@@ -129,9 +129,9 @@ def schedule_chunks(
     seed: int,
     bursts: Bursts = EACH_SECOND,
 ) -> Iterator[Schedule]:
-    """Yield the events of `build_schedule` in parts of whole seconds (bursts), because a run may exceed the memory.
+    """Yield the events of `build_schedule` in parts of whole seconds (or bursts), because a run may exceed the memory.
 
-    chunk_events: a part ends with the second in which it reaches this number of events, which should be far above the
+    chunk_events: a part ends with the second in which it reaches this number of events. It should be far above the
     events/s. Raises ValueError if the shape of `counts` does not fit the split.
     """
     if counts.shape[1:] != ((partitions,) if split is Split.TABLE else ()):
@@ -209,7 +209,7 @@ def _offsets_in_second_us(per_second: IntArray, spacing: Spacing, random: np.ran
 def _interleaved(counts: IntArray) -> IntArray:
     """Return the partition of each event, such that the events of every partition are evenly spaced in a second.
 
-    Event i of c events of a partition is sorted at (i + ½)/c; ties by partition.
+    Event i of c events of a partition is sorted at (i + ½)/c. Ties go by partition.
     Example: counts (1, 2) → partitions 1 0 1.
     """
     flat = counts.ravel()

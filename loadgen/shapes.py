@@ -1,4 +1,4 @@
-"""The curves of the workloads: events in each second, as integer arrays of shape (seconds,) or (seconds, partitions).
+"""The curves of the workloads: integer arrays of events in each second, shape (seconds,) or (seconds, partitions).
 
 Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022; Landau et al. 2024, section VI. The others are ours: each tests
 one kind of change.
@@ -12,13 +12,13 @@ import numpy.typing as npt
 IntArray: TypeAlias = npt.NDArray[np.int64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 Knots: TypeAlias = tuple[tuple[float, float], ...]
-"""Points (t in s, rate in events/s); t ascends from 0."""
+"""Points (t in s, rate in events/s), with t ascending from 0."""
 
 W1_KNOTS: Final[Knots] = ((0, 0), (125, 200), (212.5, 150), (300, 275), (387.5, 150), (475, 350), (600, 0))
 W4_SHARES: Final = (0.27, 0.27, 0.153, 0.153, 0.153)
 TAXI_S: Final = 7207
 TAXI_DAY_S: Final = 2160.0
-"""A real hour takes 90 s."""
+"""Duration of a day of the taxi trace, seconds. A real hour takes 90 s."""
 TAXI_MEAN: Final = 228.7
 """Mean load, events/s."""
 TAXI_DAILY: Final = (
@@ -32,7 +32,7 @@ TAXI_TREND: Final = (
 )
 """Weights of cos and sin of 1, 2, … periods per run."""
 HOUR_S: Final = 30
-"""Duration of an hour of the week: seven days take 84 minutes."""
+"""Duration of an hour of `diurnal-week`, seconds. Seven days take 84 minutes."""
 DAY: Final = ((0, 60), (4, 25), (9, 210), (13, 160), (19, 300), (24, 60))
 """A working day, (hour, events/s): night, morning peak, noon, evening peak. A weekend day has 60 % of it."""
 LANDAU_MAX: Final = 100
@@ -73,7 +73,7 @@ def w1() -> IntArray:
 
 
 def w3() -> IntArray:
-    """Return 15 events/s in each of five partitions; four grow by 1 per second to 60, and drop back at 480 s."""
+    """Return 15 events/s in each of five partitions. Four grow by 1 per second to 60, and drop back at 480 s."""
     table = np.full((600, 5), 15)
     for partition, ramp_s in enumerate((120, 120, 240, 360)):
         table[ramp_s:480, partition] = np.minimum(15 + np.arange(480 - ramp_s), 60)
@@ -94,7 +94,7 @@ def w4_shares(n: IntArray) -> IntArray:
 def taxi() -> IntArray:
     """Return New York's taxi trips of January 2013, 40 times faster: ⌈rate⌉ at whole seconds, with rate ≥ 0.
 
-    CLOSER 2024, figure 3. The published trace has no licence; this is a harmonic fit of its curve (rmse 8.8 events/s)
+    CLOSER 2024, figure 3. The published trace has no licence. This is a harmonic fit of its curve (rmse 8.8 events/s)
     without its first minute.
     """
     t = np.arange(TAXI_S, dtype=np.float64)
@@ -119,7 +119,7 @@ def sine() -> IntArray:
 
 
 def diurnal_week() -> IntArray:
-    """Return seven days from Monday; counts are Poisson-distributed around the rate."""
+    """Return seven days from Monday. Counts are Poisson-distributed around the rate."""
     day = half_cosine(tuple((hour * HOUR_S, rate) for hour, rate in DAY))
     week = np.concatenate([day] * 5 + [0.6 * day] * 2)
     return np.random.default_rng(7).poisson(week).astype(np.int64)
@@ -128,7 +128,7 @@ def diurnal_week() -> IntArray:
 def hot_key() -> IntArray:
     """Return nine partitions of 18 events/s, and a key of 70 events/s that moves every minute, within ten seconds.
 
-    Five cold partitions fit into a capacity of 100; the hot partition leaves no room for a cold one.
+    Five cold partitions fit into a capacity of 100. The hot partition leaves no room for a cold one.
     """
     random = np.random.default_rng(9)
     table = np.full((600, 9), 18)
@@ -187,7 +187,7 @@ def heavy() -> IntArray:
 
 
 def zipf_100() -> IntArray:
-    """Return waves of five minutes between 150 and 450 events/s; the share of the partition at rank r is ∝ 1/r."""
+    """Return waves of five minutes between 150 and 450 events/s. The share of the partition at rank r is ∝ 1/r."""
     random = np.random.default_rng(100)
     totals = whole_events(300 - 150 * np.cos(2 * np.pi * np.arange(0.5, 900) / 300))
     weights = random.permutation(1 / np.arange(1, 101))

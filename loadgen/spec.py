@@ -1,4 +1,4 @@
-"""The load as data, written by the process that starts the generator, and the settings of the generator itself."""
+"""The load as data, which the process that starts the generator writes, and the settings of the generator itself."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import msgspec
 
 from contracts.settings import Rule, Settings, Values, contradictions, setting, shared_fields
 from contracts.topics import PIPELINE_PARTITIONS
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.faults import BURST, HOT_KEY, apply_bursts, fault_after_end, faults_problem, read_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
@@ -59,7 +59,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     burst_phase_s: float | Literal["random"] = 0.0
     burst_jitter_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     burst_drift_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Times of bursts, as in `Bursts`."""
+    """Times of bursts, as in the class `Bursts`."""
     invalid_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """Share of orders that Order must refuse. Pipeline only."""
 
@@ -94,14 +94,14 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 @dataclass(frozen=True, kw_only=True)
 class DriverSettings(Settings):
-    """Settings of the generator in addition to the Kafka connection. Environment: TAILPACK_<FIELD>."""
+    """Settings of the generator in addition to the Kafka connection, from variables TAILPACK_<FIELD>."""
 
     load_file: str = setting("")
     """The load, a LoadSpec as JSON."""
     out_dir: str = setting("")
-    """Folder for `generator.ready` and `generator.json`; with several parts `generator-1.json`, …"""
+    """Folder for `generator.ready` and `generator.json`. With several parts `generator-1.json`, …"""
     start_file: str = setting("")
-    """File with the start of the run, epoch µs; awaited when the generator is ready. Empty: start with the next whole
+    """File with the start of the run, epoch µs. The ready generator awaits it. Empty: start with the next whole
     second but one."""
     parts: int = setting(1, least=1, most=1_000)
     """Number of processes that share the schedule, with the same load file and start."""
@@ -150,7 +150,7 @@ def _part_exists(values: Values) -> str | None:
 
 
 def _common_start(values: Values) -> str | None:
-    return "missing: all parts need the same start" if values["parts"] > 1 and not values["start_file"] else None
+    return "must be set, so that all parts start together" if values["parts"] > 1 and not values["start_file"] else None
 
 
 def _web_address(values: Values) -> str | None:
@@ -195,7 +195,7 @@ def read_load(settings: DriverSettings) -> LoadSpec:
         return msgspec.json.decode(path.read_bytes(), type=LoadSpec)
     except OSError as error:
         raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
-    except msgspec.DecodeError as error:
+    except DECODE_ERRORS as error:
         raise InvalidSettingsError([f"{path}: {error}"]) from error
 
 
@@ -252,4 +252,4 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("faults", faults_problem),
     *BURST_RULES,
 )
-"""(Field of LoadSpec that the message names, rule) for contradictions."""
+"""Rules against contradictions: pairs of the field of LoadSpec that the message names, and the rule."""

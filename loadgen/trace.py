@@ -1,4 +1,4 @@
-"""Traces: recorded traffic instead of a workload, as a table of events per second or as single events."""
+"""Traces replace a workload by recorded traffic: a table of events per second, or single events."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,15 +19,15 @@ from loadgen.trace_file import Part, TraceFile
 SECOND, AT, PARTITION, KEY, SIZE = "second", "at_s", "partition", "key", "size"
 FORM: Final = "second,events or second,p0,p1,… or at_s,partition[,key][,size] or at_s,key[,size]"
 PARTITIONS: Final = b"tailpack.partitions"
-"""Metadata key of a recorded Parquet file; its value is the number of partitions of the topic."""
+"""Metadata key of a recorded Parquet file. Its value is the number of partitions of the topic."""
 MAX_DURATION_S: Final = int(31 * DAY_S)
 MAX_PARTITIONS: Final = 10_000
 MAX_CELLS: Final = 20_000_000
 """Largest table of a trace in memory, seconds × partitions."""
 MAX_EVENTS: Final = 10_000_000
-"""Events in one second of one column; a larger number is treated as an error."""
+"""Events in one second of one column. A larger number is treated as an error."""
 HASH_MULTIPLIER: Final = 0x9E3779B97F4A7C15
-"""Spreads consecutive numbers: 2^64 divided by the golden ratio (Knuth)."""
+"""Multiplier that spreads consecutive numbers: 2^64 divided by the golden ratio (Knuth)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class EventTrace:
 
     path: Path
     partitions: int
-    """Number of partitions: from the metadata of the file, else from the caller; larger if the events use more."""
+    """Number of partitions: from the metadata of the file, else from the caller. Larger if the events use more."""
     duration_s: int
     counts: IntArray
     """Events of each second and partition, shape (seconds, partitions)."""
@@ -66,7 +66,7 @@ class EventTrace:
         return self.path.name
 
     def chunks(self, *, keys: bool = False) -> Iterator[Schedule]:
-        """Yield the events in parts; events of the same time stay together. keys: also read their keys, if any."""
+        """Yield the events in parts. Events of the same time stay together. keys: also read their keys, if any."""
         rest = Schedule(np.zeros(0, np.int64), np.zeros(0, np.int32))
         for part in _schedules(TraceFile.open(self.path), self.partitions, self.duration_s, keys=keys):
             both = join_schedules([rest, part])
@@ -90,8 +90,8 @@ def join_schedules(parts: list[Schedule]) -> Schedule:
 def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None = None) -> Trace | EventTrace:
     """Read and check a trace in CSV or Parquet. Memory does not grow with the number of events.
 
-    Events per second: `second,events` (the second name is free) or `second,p0,p1,…`; seconds count from 0, one row
-    each. Single events: times must not fall; without a partition column a hash of the key chooses the partition.
+    Events per second: `second,events` (the second name is free) or `second,p0,p1,…`. Seconds count from 0, one row
+    each. Single events: times must not fall. Without a partition column a hash of the key chooses the partition.
     partitions: number for the topic, unless the file has more. first_s: read only the first seconds.
     Raises InvalidSettingsError, which names the file and the first wrong row.
     """
@@ -115,15 +115,10 @@ def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None
 
 
 def _check_table(file: TraceFile) -> None:
-    names = file.names
-    columns = len(names) - 1
-    if names[0] != SECOND or not columns:
-        file.refuse_header(f"{','.join(names)[:80]!r} is not the header; must be {FORM}")
-    expected = tuple(f"p{number}" for number in range(columns))
-    if columns > 1 and names[1:] != expected:
-        at = next(at for at in range(columns) if names[1 + at] != expected[at])
-        problem = f"column {at + 2} is {names[1 + at]!r} where {expected[at]!r} belongs"
-        file.refuse_header(f"{problem}; with several columns they are partitions")
+    first, *others = file.names
+    are_partitions = others == [f"p{number}" for number in range(len(others))]
+    if first != SECOND or not others or (len(others) > 1 and not are_partitions):
+        file.refuse_header(f"{','.join(file.names)[:80]!r} is not the header; must be {FORM}")
 
 
 def _table(file: TraceFile, first: int, second: int, columns: dict[str, Any]) -> IntArray:
@@ -133,13 +128,13 @@ def _table(file: TraceFile, first: int, second: int, columns: dict[str, Any]) ->
     file.check(first, [(SECOND, seconds, seconds >= MAX_DURATION_S, TOO_LONG)])
     if (seconds != expected).any():
         at = int((seconds != expected).argmax())
-        file.refuse(first + at, f"second {seconds[at]:.12g} is where {expected[at]} belongs; one row for each second")
+        file.refuse(first + at, f"second {seconds[at]:.12g} must be {expected[at]}; write one row for each second")
     values = [file.numbers(first, name, column) for name, column in columns.items() if name != SECOND]
     for name, events in zip(file.names[1:], values, strict=True):
         checks = [
             (name, events, events < 0, "is negative"),
             (name, events, events > MAX_EVENTS, f"is more than {MAX_EVENTS:,} in a second"),
-            (name, events, events != np.floor(events), "is a fraction"),
+            (name, events, events != np.floor(events), "must be a whole number"),
         ]
         file.check(first, checks)
     return np.stack(values, axis=1).astype(np.int64)
@@ -150,6 +145,8 @@ TOO_LONG: Final = f"is {MAX_DURATION_S:,} or more; seconds count from the start 
 
 def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -> EventTrace:
     declared = file.metadata.get(PARTITIONS)
+    if declared is not None and not (declared.isdigit() and len(declared) < 6):
+        file.refuse_header(f"metadata {PARTITIONS.decode()} = {declared[:20]!r}: is not a number of partitions")
     width = partitions if declared is None else int(declared)
     counts = np.zeros((1, width or 1), dtype=np.int64)
     end_s = 0
@@ -219,7 +216,7 @@ def _events(file: TraceFile, part: Part, partitions: int, last_us: int) -> Sched
             (AT, at_s, at_s < 0, "is negative"),
             (AT, at_s, at_s >= MAX_DURATION_S, TOO_LONG),
             (PARTITION, partition, partition < 0, "is negative"),
-            (PARTITION, partition, partition != np.floor(partition), "is a fraction"),
+            (PARTITION, partition, partition != np.floor(partition), "must be a whole number"),
             (PARTITION, partition, partition >= partitions, too_high),
             (AT, at_s, is_earlier, "is before the event above; sort the events by at_s"),
         ],
@@ -229,25 +226,20 @@ def _events(file: TraceFile, part: Part, partitions: int, last_us: int) -> Sched
 
 def _hash_keys(column: Any) -> IntArray:
     """Return a number for each key: integers unchanged, others hashed, NO_KEY for a missing key and for NaN."""
-    from pyarrow import ArrowException, array, compute, int64, string, types  # noqa: PLC0415
+    from pyarrow import ArrowException, compute, int64, types  # noqa: PLC0415
 
     with suppress(ArrowException):  # larger than 63 bits: hashed
         if types.is_integer(column.type):
             return np.asarray(compute.fill_null(column.cast(int64()), NO_KEY).to_numpy(zero_copy_only=False))
-    if types.is_nested(column.type):  # Arrow cannot encode structs and lists
-        column = array([None if key is None else repr(key) for key in column.to_pylist()], string())
     coded = compute.dictionary_encode(column, null_encoding="encode")
     coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
     keys = coded.dictionary.to_pylist()
-    values = [NO_KEY if key in (None, "", b"") or key != key else key_hash(_as_bytes(key)) for key in keys]  # noqa: PLR0124  NaN
+    values = [NO_KEY if key in (None, "", b"") or key != key else key_hash(key) for key in keys]  # noqa: PLR0124  NaN
     hashes: IntArray = np.array(values, dtype=np.int64)
     return hashes.take(np.asarray(coded.indices))
 
 
-def _as_bytes(key: Any) -> bytes:
-    return key if isinstance(key, bytes) else str(key).encode()
-
-
-def key_hash(key: bytes, secret: bytes = b"") -> int:
-    """Return a 63-bit hash of a key. secret: prevents finding a key by trying."""
-    return int.from_bytes(blake2b(key, digest_size=8, key=secret).digest(), "big") >> 1
+def key_hash(key: object, secret: bytes = b"") -> int:
+    """Return a 63-bit hash of a key. secret: with it, a key cannot be found by trying."""
+    data = key if isinstance(key, bytes) else str(key).encode()
+    return int.from_bytes(blake2b(data, digest_size=8, key=secret).digest(), "big") >> 1

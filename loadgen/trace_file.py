@@ -1,4 +1,4 @@
-"""Columns of a CSV or Parquet file of any length, read in parts. Errors name the file and the first wrong row."""
+"""Reads columns of a CSV or Parquet file of any length in parts. Errors name the file and the first wrong row."""
 
 import math
 import re
@@ -55,7 +55,8 @@ class TraceFile:
         except OSError as error:
             raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
         except UnicodeDecodeError as error:
-            raise InvalidSettingsError([f"{path}: {_not_text(begin)}"]) from error
+            kind = "UTF-16" if begin[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
+            raise InvalidSettingsError([f"{path}: is {kind} text; save it as UTF-8, or as Parquet"]) from error
         return cls(path, False, tuple(name.strip(' "\r\n').lower() for name in header.split(",")), {})
 
     def parts(self, column_names: Sequence[str]) -> Iterator[Part]:
@@ -64,8 +65,10 @@ class TraceFile:
 
         try:
             yield from (self._parquet_parts if self.parquet else self._csv_parts)(column_names)
-        except (ArrowException, OSError) as error:
-            message = re.sub(r".*?Row #(\d+): ", r"line \1: ", _first_line(error))
+        except InvalidSettingsError:
+            raise
+        except (ArrowException, OSError, ValueError) as error:
+            message = re.sub(r".*?Row #(\d+): ", r"line \1: ", str(error).splitlines()[0])
             self._fail(message.replace("CSV conversion error to string: ", ""))
 
     def _parquet_parts(self, column_names: Sequence[str]) -> Iterator[Part]:
@@ -75,7 +78,8 @@ class TraceFile:
         for group in range(file.num_row_groups):  # one iter_batches for all groups would keep earlier ones in memory
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns, use_threads=False):
                 if batch.num_rows:
-                    yield first, {name: batch.column(own) for name, own in zip(column_names, columns, strict=True)}
+                    found = zip(column_names, columns, strict=True)
+                    yield first, {name: _plain(batch.column(own)) for name, own in found}
                 first += batch.num_rows
 
     def _csv_parts(self, column_names: Sequence[str]) -> Iterator[Part]:
@@ -129,7 +133,7 @@ class TraceFile:
                 self.refuse(first + at, f"{name} = {values[at]:.12g}: {why}")
 
     def refuse(self, row: int, why: str) -> NoReturn:
-        """Raise InvalidSettingsError. row: in CSV the line number, the header is 1."""
+        """Raise InvalidSettingsError. row: row number, in CSV the line number (the header is line 1)."""
         self._fail(f"{'row' if self.parquet else 'line'} {row}: {why}")
 
     def refuse_header(self, why: str) -> NoReturn:
@@ -148,12 +152,20 @@ def _parquet(path: Path) -> Any:
     try:
         return parquet.ParquetFile(path, buffer_size=BLOCK_BYTES, pre_buffer=False)
     except (OSError, ArrowException) as error:
-        raise InvalidSettingsError([f"{path.name}: cannot be read as Parquet ({_first_line(error)})"]) from error
+        raise InvalidSettingsError(
+            [f"{path.name}: cannot be read as Parquet ({str(error).splitlines()[0]})"]
+        ) from error
 
 
-def _not_text(begin: bytes) -> str:
-    what = "UTF-16" if begin[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
-    return f"is {what} text; save it as UTF-8, or as Parquet"
+def _plain(column: Any) -> Any:
+    """Return times, structs and lists as text: Python has no nanoseconds. Raises for text that is not UTF-8."""
+    from pyarrow import array, string, types  # noqa: PLC0415
+
+    column.validate(full=True)
+    column = column.dictionary_decode() if types.is_dictionary(column.type) else column
+    if types.is_nested(column.type):  # Arrow cannot encode them
+        return array([None if key is None else repr(key) for key in column.to_pylist()], string())
+    return column.cast(string()) if types.is_temporal(column.type) else column
 
 
 def _number(cell: Any) -> float:
@@ -161,7 +173,3 @@ def _number(cell: Any) -> float:
         return float(cell)
     except (TypeError, ValueError):
         return math.nan
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

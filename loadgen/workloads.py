@@ -1,4 +1,4 @@
-"""Workloads by name: the number of events in each second of a run, as pure functions."""
+"""Workloads by name. Each is a function that returns the number of events in each second of a run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Workload:
     counts: Callable[[], IntArray]
     """Events per second, shape (duration_s,), or (duration_s, partitions) with an own table."""
     rule: Callable[[IntArray], IntArray] | None = None
-    """Rule that computes the own table from events per second, if any. Shape (seconds,) → (seconds, partitions)."""
+    """Computes the own table from events per second, if it is a rule. Shape (seconds,) → (seconds, partitions)."""
 
     def events(self, duration_s: int) -> IntArray:
         """Return the counts of the first `duration_s` seconds. Raises ValueError if the workload is shorter."""
@@ -32,7 +32,7 @@ class Workload:
         return np.asarray(self.counts()[:duration_s])
 
     def spread(self, totals: IntArray) -> IntArray:
-        """Spread other events per second over the partitions: by the rule, else in the proportions of the table's rows.
+        """Spread other events per second over the partitions by the rule, else in the proportions of the table's rows.
 
         After its last row the table begins again. Shape (seconds,) → (seconds, partitions). Raises ValueError without
         a table.
@@ -56,15 +56,15 @@ def divide_totals(totals: IntArray, weights: IntArray) -> IntArray:
 
 
 DEMO_LIMIT: Final = 200
-"""Limit of `demo`, events/s: three Faust services, the broker and the other processes share two cores."""
+"""Limit of `demo`, events/s, because three Faust services, the broker and the other processes share two cores."""
 DEMO_PEAK: Final = 112
 """Peak of `demo`, events/s, at most DEMO_LIMIT. With a service time of 0.02 s it needs three to four replicas."""
 DEMO_SHAPE: Final = (
-    (0, 1 / 8), (16, 1 / 8),    # calm: one replica
+    (0, 1 / 8), (16, 1 / 8),    # calm, one replica
     (36, 6 / 7), (54, 6 / 7),   # ramp, surge
     (62, 1 / 4), (74, 1 / 4),   # dip
-    (78, 1), (90, 1),           # spike: four seconds from bottom to top
-    (96, 1 / 8), (120, 1 / 8),  # calm again: long enough to scale down to one
+    (78, 1), (90, 1),           # spike, four seconds from bottom to top
+    (96, 1 / 8), (120, 1 / 8),  # calm again, long enough to scale down to one
 )  # fmt: skip
 
 

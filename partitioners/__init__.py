@@ -1,6 +1,6 @@
 """Partitioners: rules that choose an event's partition from its key and the source's own counts.
 
-Definitions: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Clusters", 2017; `sticky_split` is ours.
+Definitions: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Clusters", 2017. `sticky_split` is ours.
 """
 
 from enum import StrEnum
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Partitioner(StrEnum):
-    """The rule that chooses the payment partition of an event; see docs/explanation/partitioners-and-order.md."""
+    """The rule that chooses the payment partition of an event. See docs/explanation/partitioners-and-order.md."""
 
     EXPLICIT = "explicit"
     KG = "kg"
@@ -22,11 +22,11 @@ class Partitioner(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
-        return cls.KG if value == "key" else None  # the old name
+        return cls.KG if value == "key" else None  # the former name of `kg`
 
     @property
     def keeps_key_order(self) -> bool:
-        """Whether all events of a key go to one partition and so stay in order. False for `explicit`: unknown."""
+        """Whether all events of a key go to one partition and so stay in order. False if unknown, as for `explicit`."""
         return self is Partitioner.KG
 
 

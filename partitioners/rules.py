@@ -1,8 +1,8 @@
-"""The rules as loops over plain integers. The interpreter runs them on lists; a compiler runs them on arrays.
+"""The rules as loops over plain integers. The interpreter runs them on lists. A compiler runs them on arrays.
 
-A key is a number of 32 bits and should be a hash; its home is the remainder modulo the number of workers. Arithmetic
+A key is a number of 32 bits and should be a hash. Its home is the remainder modulo the number of workers. Arithmetic
 stays within 63 bits, so the interpreter and the compiler make the same choices. As in the paper, a *worker* is the
-target of an event, here a partition. A *virtual worker* is a share of the source's events; one worker owns it.
+target of an event, here a partition. A *virtual worker* is a share of the source's events. One worker owns it.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ BUSY, FINE, IDLE = 1, 0, -1
 MAX_SALTS_PER_WORKER: Final = 20
 """Salts tried for each worker before the rule takes the least loaded worker, which is never above the mean."""
 MAX_PROBES: Final = 8  # cells of the table of split keys that are searched for one key
-SKETCH_EVENTS_PER_WORKER: Final = 1_000  # the sketch is halved at twice as many
+SKETCH_EVENTS_PER_WORKER: Final = 1_000  # at twice this number, all counters of the sketch are halved
 SAFE_KEY_SHARE: Final = 0.05  # largest load of one key on a worker, as a share of the mean load, without a split
 MIN_EVENTS_TO_SPLIT: Final = 20  # a key with fewer events is not split: its share is not yet known
 _BITS: Final = 0xFFFFFFFF
@@ -118,9 +118,9 @@ def next_on_ring(state: State, key: int, limit: float) -> int:
 
 
 def choose_sticky(state: State, key: int) -> int:
-    """Return the key's home. A key that overloads one worker is split over as many as it needs, next to its home.
+    """Return the key's home worker. A key that overloads it is split over as many workers as it needs, home first.
 
-    The least loaded of them gets the event. The split ends when the key's load drops to a quarter of the safe load.
+    The least loaded of these gets the event. The split ends when the key's load drops to a quarter of the safe load.
     """
     workers = len(state.loads)
     row = len(state.sketch) // 2
@@ -148,7 +148,7 @@ def choose_sticky(state: State, key: int) -> int:
 
 
 def find_cell(state: State, key: int) -> int:
-    """Return the cell of a split key, or an empty cell for it; −1 if all its cells are in use."""
+    """Return the cell of a split key, or an empty cell for it, or −1 if other keys use all its cells."""
     cells, empty = len(state.split_key), -1
     begin = mix(key, 5)
     for step in range(MAX_PROBES):
@@ -175,9 +175,9 @@ def halve(state: State) -> None:
 
 
 def record_signal(state: State, worker: int, signal: int) -> None:
-    """Record the signal of a worker. If one is busy and another idle, move a virtual worker to the idle one.
+    """Record the signal of a worker. If one worker is busy and another is idle, move a virtual worker to the idle one.
 
-    The oldest signal comes first; both are then reset. A busy worker keeps its last virtual worker.
+    The workers with the oldest signals are used, and both signals are reset. A busy worker keeps its last virtual one.
     """
     if state.signal[worker] != signal:
         state.signal[worker] = signal  # type: ignore[index]
@@ -209,4 +209,4 @@ def record_signal(state: State, worker: int, signal: int) -> None:
 HELPERS: Final = (
     mix, least_loaded, less_loaded, first_salted, next_on_ring, find_cell, halve, choose_sticky, choose, record_signal,
 )  # fmt: skip
-"""All functions, each after those it calls: the compiler needs them by name."""
+"""All functions, each after those that it calls. The compiler looks them up by name."""

@@ -1,4 +1,4 @@
-"""A source of events: it chooses a partition by its own counts and by the waiting times that are reported to it."""
+"""A source of events, which chooses partitions by its own counts and by the waiting times that are reported to it."""
 
 from typing import Final
 from zlib import crc32
@@ -27,9 +27,9 @@ class Source:
         return choose(self._rule, EPSILON, self.state, crc32(key.encode()))
 
     def record_wait(self, partition: int, waited_s: float, at_s: float, *, busy_s: float, idle_s: float) -> None:
-        """Record how long an event of a partition waited and when it was served, from its acknowledgement.
+        """Record how long an event of a partition waited and when it was served, as its acknowledgement reports.
 
-        A partition is busy if an event waited longer than busy_s, idle if none waited idle_s. Only `cg` uses this.
+        A partition is busy if an event waited longer than busy_s, and idle if all waited less than idle_s. For `cg`.
         """
         if self._rule != CG:
             return

@@ -4,11 +4,11 @@ from pathlib import Path
 
 
 class ReportError(Exception):
-    """The report cannot be made. The message is one line: what is wrong, where, and what to do."""
+    """Raised if a report cannot be made. Its message is one line that names the problem, its place and the remedy."""
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Write a file atomically: readers see the old or the new content. No temporary file is left if it fails."""
+    """Write a file atomically: readers see the old or the new content. A failed write leaves no temporary file."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,4 +1,4 @@
-"""The causes of late events: the meaning of each, and one sentence with figures for each late-event episode."""
+"""Define the causes of late events, and explain each late-event episode in one sentence with figures."""
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
@@ -11,7 +11,7 @@ from report.wording import duration, moment, plural
 
 
 class Cause(StrEnum):
-    """Cause of a late event, in order of precedence: the first rule that holds decides; the last always holds."""
+    """Cause of a late event. The first cause in this order whose rule holds is chosen. The last rule always holds."""
 
     GENERATOR = "generator-late"
     UPSTREAM = "upstream"
@@ -25,17 +25,17 @@ class Cause(StrEnum):
 
 
 MEANINGS: Final[dict[str, str]] = {
-    Cause.GENERATOR: "The generator sent the event late. Sent on schedule, it would have been in time.",
-    Cause.UPSTREAM: "The event took too long to reach Payment, in the order service or in the broker.",
-    Cause.DOWNSTREAM: "Services took too long: a dependency of Payment was slow.",
+    Cause.GENERATOR: "The generator sent the event late. If it had been sent on schedule, it would have been in time.",
+    Cause.UPSTREAM: "The event reached Payment too late, because the order service or the broker delayed it.",
+    Cause.DOWNSTREAM: "Payment served events too slowly, because one of its dependencies was slow.",
     Cause.REPLICA_DEAD: "Its replica had died or was evicted, and its partition waited for a new owner.",
     Cause.GROUP_STOPPED: "The whole group stopped for a rebalance.",
     Cause.HANDOVER: "Its partition was being handed over from one replica to another.",
     Cause.REPLICA_STARTING: "A requested replica was not ready yet.",
-    Cause.BURST: "More events arrived at once than its replica serves in time. Its average load was within capacity.",
+    Cause.BURST: "More events arrived at once than its replica serves in time, but its average load was low enough.",
     Cause.OVERLOADED: "The load of its replica exceeded the capacity for longer than a burst lasts.",
 }
-"""Cause → its meaning on the page. Results of later versions may have other causes."""
+"""Cause → its meaning, as shown on the page. A result of a later version may have causes that are not listed."""
 LOST_SENTENCES: Final = {
     Cause.UPSTREAM: "The event was sent but never reached Payment's topic.",
     Cause.REPLICA_DEAD: "The event was in Payment's topic when a replica died, and no replica completed it.",
@@ -47,7 +47,7 @@ SENTENCES: Final[dict[str, str]] = {
     IN_ORDER: "Order accepted the worst event {sending} after it was placed",
     Cause.UPSTREAM: "{owner} was idle but received the worst event {transit} after {handed_on}",
     OWN_SERVICE: "the service of the worst event took {service} at {owner}; the median is {median}",
-    Cause.DOWNSTREAM: "slow services at {owner} delayed the worst event by {slowed}; the median service takes {median}",
+    Cause.DOWNSTREAM: "slowly served events at {owner} delayed the worst event by {slowed}; the median is {median}",
     Cause.REPLICA_DEAD: "{old} was gone and {owner} took over partition {partition}: {unserved}",
     Cause.GROUP_STOPPED: "no partition completed an event for {stop} before {start}, in epoch {epoch}",
     Cause.HANDOVER: "partition {partition} moved from {old} to {owner}: {unserved}",
@@ -55,18 +55,18 @@ SENTENCES: Final[dict[str, str]] = {
     Cause.BURST: "all events ahead of it had arrived within the last second; {ahead}; {load}",
     Cause.OVERLOADED: "{load}{since}; {ahead}",
 }
-"""Cause → template of the sentence of `explain_episode`; upstream and downstream have two."""
+"""Cause → template for `explain_episode`. IN_ORDER and OWN_SERVICE are variants of upstream and downstream."""
 
 
 def cause_title(cause: str) -> str:
-    """Return the display name of a cause, known or not: "replica-dead" becomes "Replica dead"."""
+    """Return the display name of any cause: "replica-dead" becomes "Replica dead"."""
     return cause.replace("-", " ").capitalize()
 
 
 def explain_episode(cause: Cause, worst: Mapping[str, Any], terms: Terms, starts: Iterable[Span]) -> str:
-    """Return one sentence with the figures that prove the cause of an episode.
+    """Return a sentence that shows by figures why the episode has this cause.
 
-    worst: partition, replica and epoch of the episode, and the times (µs) of its worst event; None: unknown.
+    worst: partition, replica and epoch of the episode, and WORST_EVENT_COLUMNS of its worst event; None: unknown.
     starts: spans from the request of a replica until it was ready.
     """
     if worst["latency_us"] is None:
@@ -90,7 +90,7 @@ def explain_episode(cause: Cause, worst: Mapping[str, Any], terms: Terms, starts
     load = "" if worst["load"] is None else f"{worst['load'] / LOAD_WINDOW_S:.0f} events/s over {LOAD_WINDOW_S} s at "
     since = "" if worst["since_us"] is None else f", never idle since {at(worst['since_us'])}"
     over = "" if worst["over_from"] is None else f", above its capacity since {moment(float(worst['over_from']))}"
-    sent = "it was sent; payment-only runs do not separate the time in the broker from the wait for the poll"
+    sent = "it was sent (in payment-only runs, this includes the wait for the next poll)"
     pending = [span for span in starts if span.from_us < worst["start_us"] and span.until_us > worst["handed_us"]]
     took = [(span.replica, at(span.from_us), _length(span.until_us - span.from_us)) for span in pending[:2]]
     facts = {

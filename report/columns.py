@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 EVENTS_PER_PIECE: Final = 500_000
-THREADS: Final = 2
 
 
 class StoredRows:
@@ -25,8 +24,7 @@ class StoredRows:
         self, names: Iterable[str], read: "Callable[[str], pyarrow.ChunkedArray]", known: frozenset[str]
     ) -> None:
         """read: returns a column by its name; called once for each column that is used."""
-        self._names, self._read, self._lock = {*names}, read, Lock()
-        self.known = known & self._names
+        self._read, self._lock, self.known = read, Lock(), known & {*names}
         numbers, self._replicas = numbered(read("replica"))
         self._number, self._columns = len(numbers), {"replica": Packed(numbers)}
         self._pieces: dict[str, list[Any]] = {}
@@ -43,14 +41,12 @@ class StoredRows:
             self._pieces[by] = [slice(begin, begin + EVENTS_PER_PIECE) for begin in begins]
         elif by not in self._pieces:
             self._pieces[by] = divide(self.table(), by, pieces)
-        with ThreadPoolExecutor(THREADS) as pool:
+        with ThreadPoolExecutor(2) as pool:
             return list(pool.map(lambda rows: make(self.table(rows)), self._pieces[by]))
 
     def _column(self, name: str) -> "Packed":
         with self._lock:
             if name not in self._columns:
-                if name not in self._names:
-                    raise KeyError(name)
                 self._columns[name] = Packed(integers(self._read(name)))
             return self._columns[name]
 

@@ -1,4 +1,4 @@
-"""Compare runs under one load: means, and differences from the first, with confidence intervals over seeds."""
+"""Compare runs that had the same load: their means and paired differences, with intervals over the seeds."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference
 from report.result import RESULT_FILE, Result
 from report.run_info import RUN_FILE, RunInfo, flat
@@ -20,12 +20,12 @@ COMPARED_FIGURES: Final[dict[str, tuple[str, Callable[[float], str], Callable[[f
 }
 """Field of a result → its title, the format of a value, and the format of a difference."""
 LOAD: Final = ("name", "duration_s", "load.workload", "load.spacing", "payment.partitions", "target.latency_target_s")
-"""Settings that must agree, because they define the events and the SLO."""
+"""Settings that must be equal in all compared runs, because they define the events and the SLO."""
 UNLABELLED: Final = frozenset({"description", "topology", "seed", "autoscaler.policy", "target.percentile", *LOAD})
-"""Settings that labels leave out."""
+"""Settings that never appear in a label."""
 METHOD: Final = (
     "Intervals are 95 % bootstrap intervals over the runs (10,000 resamples). A difference pairs runs of one seed. "
-    "In brackets: not distinguishable from zero; the difference of a single pair never is."
+    "Brackets mark a difference that cannot be distinguished from zero. A single pair is always in brackets."
 )
 
 
@@ -38,11 +38,11 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     """Origin of the runs: live or simulated."""
     runs: int
     pairs: int
-    """Runs that have a partner with the same seed in the reference."""
+    """Number of runs for which the reference has a run with the same seed."""
     means: dict[str, Interval | None]
-    """Figure → mean with its interval; null: unknown for some run."""
+    """Figure → mean with its interval; null: at least one run lacks the figure."""
     differences: dict[str, PairedDifference | None]
-    """Figure → mean difference from the reference; null also without pairs."""
+    """Figure → mean difference from the reference; null: a run lacks the figure, or there is no pair."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,12 +51,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     contestants: tuple[Contestant, ...]
     problems: tuple[str, ...]
-    """Runs that are not valid or have no partner."""
+    """One clause for each run that is not valid, and for each label that has no seed in common with the reference."""
     method: str = METHOD
 
 
 class ComparedRun(msgspec.Struct, frozen=True):
-    """One of the runs that are compared."""
+    """A run with its settings and its result."""
 
     folder: Path
     info: RunInfo
@@ -69,10 +69,10 @@ def read_run(folder: Path) -> ComparedRun:
     """Return the run in `folder`. Raises InvalidSettingsError if it cannot be compared."""
     try:
         info, result = RunInfo.load(folder), Result.load(folder)
-    except (OSError, msgspec.DecodeError) as broken:
+    except (OSError, *DECODE_ERRORS) as broken:
         raise InvalidSettingsError([f"{folder}: {RUN_FILE} or {RESULT_FILE} cannot be read ({broken})"]) from broken
     if result.replica_minutes is None:
-        raise InvalidSettingsError([f"{folder}: no journal, so there is no cost to compare"])
+        raise InvalidSettingsError([f"{folder}: it has no journal, so there is no cost to compare"])
     used = {key: value for key, value in info.scenario.items() if info.world != "live" or key != "simulation"}
     return ComparedRun(folder, info, result, dict(flat(used)))
 
@@ -87,7 +87,7 @@ def compare(folders: Sequence[Path]) -> Comparison:
             raise InvalidSettingsError([f"{run.folder}: its load differs from the first run ({', '.join(other)})"])
     sides = group_by_label(runs)
     if len(sides) == 1:
-        raise InvalidSettingsError(["nothing to compare: these runs have the same policy and settings"])
+        raise InvalidSettingsError(["all runs have the same policy and settings; add a run that differs"])
     reference = next(iter(sides))
     pairs_of = {label: [] if label == reference else _pairs(side, sides[reference]) for label, side in sides.items()}
     invalid = [(run.result.run, " and ".join(run.result.problems)) for run in runs if not run.result.valid]
@@ -109,7 +109,7 @@ def compare(folders: Sequence[Path]) -> Comparison:
 
 
 def group_by_label(runs: Sequence[ComparedRun]) -> dict[str, list[ComparedRun]]:
-    """Return label → runs. A label has the policy and each setting that differs between labels."""
+    """Return label → its runs. The label contains the policy and each setting that differs among all runs."""
     both = len({run.info.world for run in runs}) > 1
     keys = sorted({key for run in runs for key in run.settings} - UNLABELLED)
     differing = [key for key in keys if len({repr(run.settings[key]) for run in runs if key in run.settings}) > 1]
@@ -156,7 +156,6 @@ def _difference(pairs: Sequence[tuple[ComparedRun, ComparedRun]], name: str) -> 
 
 
 def _pairs(runs: Sequence[ComparedRun], reference: Sequence[ComparedRun]) -> list[tuple[ComparedRun, ComparedRun]]:
-    """Return pairs with the same seed; the k-th run of a seed gets the k-th of the reference."""
     unpaired, found = list(reference), []
     for run in runs:
         if partner := next((other for other in unpaired if other.info.seed == run.info.seed), None):

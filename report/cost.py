@@ -1,4 +1,4 @@
-"""The cost of a run, and the per-second packing as its lower reference."""
+"""Compute the cost of a run, and the cost of the per-second packing, with which it is compared."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MAX_SECONDS: Final = 200_000
 
 
 def cost(run: RunInfo, started_us: int, journal: Journal, least: IntArray | None) -> Cost:
-    """Return the cost of the run. least: replicas of the per-second packing by second; None: unknown."""
+    """Return the cost of the run. least: replicas of the per-second packing in each second; None: unknown."""
     until_us = started_us + round(run.duration_s * 1e6)
     paid, ready = history.paid_spans(journal.changes), history.ready_spans(journal.changes)
     requested = history.replica_minutes(paid, started_us, until_us) if paid else None
@@ -49,9 +49,10 @@ def starts(journal: Journal) -> StartupTimes | None:
 
 
 def packing_of(run: RunInfo, arrived: Table, typical: TypicalTimes) -> IntArray | None:
-    """Return the replicas of the per-second packing by second; None if μ is unknown or the run is too long.
+    """Return the replicas of the per-second packing in each second of the run.
 
-    μ is that of the scenario, or else the inverse of the median service time.
+    The service rate (μ) is that of the scenario, or else 1 / median service time. The result is None if μ is unknown,
+    or if the run is longer than MAX_SECONDS.
     """
     service_rate = _service_rate(run, typical)
     seconds = int(run.duration_s)
@@ -71,9 +72,10 @@ def packing_of(run: RunInfo, arrived: Table, typical: TypicalTimes) -> IntArray 
 def rebalance_score(
     plans: Sequence[tuple[PlanWritten | None, PlanWritten]], ticks: Sequence[TickRecord]
 ) -> float | None:
-    """Return the mean load that a plan moves, in replicas; None without plans that place partitions.
+    """Return the mean load that a plan moves, in units of one replica's capacity; None: no plan has an assignment.
 
-    plans: (previous plan, plan). The load of a partition is its arrival rate over μ at the newest tick.
+    plans: pairs (previous plan, plan). The load of a partition is its arrival rate divided by the service
+    rate (μ), both from the newest tick before the plan.
     """
     seen = [tick for tick in ticks if tick.partitions and tick.service_rate > 0]
     times = [tick.at_us for tick in seen]

@@ -26,11 +26,11 @@ RUN_FIELDS: Final = (
 )  # fmt: skip
 PROVENANCE_FIELDS: Final = ("command", "commit", "machine", "versions", "peak_memory_mib", "cores_full_s")
 MAX_GENERATOR_DELAY_SHARE: Final = 0.05
-"""Highest valid p99 delay of the generator, as a share of the latency target."""
+"""A run is invalid if the p99 delay of its generator is a larger share of the latency target than this."""
 
 
 def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us: int) -> Result:
-    """Return all figures of a run that has started. now_us: time of the report; later timestamps are errors.
+    """Return all figures of a run that has started. now_us: time of the report, µs; later timestamps are errors.
 
     Raises ReportError for a run without events.
     """
@@ -39,7 +39,7 @@ def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us
     cells = seconds.cells(rows, terms)
     event_counts = seconds.event_counts(cells)
     if not event_counts.rows:
-        raise ReportError("no events, nothing to report")
+        raise ReportError("it has no events, so there is nothing to report")
     terms = replace(terms, shown_s=seconds.shown_s(run.duration_s, started_us, event_counts.last_us))
     terms = replace(terms, typical=typical(rows, terms))
     arrived = seconds.owned_arrivals(cells)
@@ -106,14 +106,14 @@ def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us
 def validity_problems(run: RunInfo, events: int, refused: int, lateness: Lateness) -> tuple[str, ...]:
     """Return one clause for each reason why the measurement is not valid; empty if it is valid.
 
-    events, refused: numbers of distinct events in the topics; no event is in both.
+    events: number of distinct events that were not refused. refused: number of those that were.
     """
     found = []
     if events == 0:
         found.append(f"all {refused:,} events were refused")
     allowed_s = MAX_GENERATOR_DELAY_SHARE * run.latency_target_s
     if lateness.p99_s is not None and lateness.p99_s > allowed_s:
-        late = f"p99 of placed − intended is {duration(lateness.p99_s)}, allowed: {duration(allowed_s)}"
+        late = f"the p99 of its delay is {duration(lateness.p99_s)}, but may be at most {duration(allowed_s)}"
         found.append(f"the generator was late: {late} (5 % of the target)")
     if run.interrupted:
         found.append("the run was interrupted")
@@ -123,7 +123,7 @@ def validity_problems(run: RunInfo, events: int, refused: int, lateness: Latenes
 
 
 def describe_verdict(result: Result) -> str:
-    """Return the verdict in one sentence, validity first."""
+    """Return the verdict in one sentence. An invalid measurement is named first."""
     world = " in simulation" if result.world == "simulated" else ""
     done = f"{share(result.in_sla)} of {result.events:,} events were done within {duration(result.latency_target_s)}"
     slo = f"SLO {'met' if result.slo_met else 'not met'}{world}: {done} (target {share(result.percentile)})"

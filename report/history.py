@@ -1,4 +1,4 @@
-"""Read the history of the group from its journal: paid replicas, plans and lag. Plain Python: a journal is small."""
+"""Compute the history of the group from its journal: paid replicas, plans and lag."""
 
 import sys
 from bisect import bisect_right
@@ -14,7 +14,7 @@ NO_END: Final = sys.maxsize
 """End of a span that is open at the end of the journal."""
 STARTS_FROM: Final = frozenset({ReplicaChange.REQUESTED})
 PAID_FROM: Final = STARTS_FROM | {ReplicaChange.STARTED, ReplicaChange.READY, ReplicaChange.ADOPTED}
-"""Normally REQUESTED. The others count because a restarted controller adopts replicas that it did not request."""
+"""Changes from which a replica is paid. A restarted controller adopts replicas without a recorded request."""
 PAID_UNTIL: Final = frozenset({ReplicaChange.LEFT, ReplicaChange.DIED})
 SERVES_FROM: Final = frozenset({ReplicaChange.READY})
 SERVES_UNTIL: Final = PAID_UNTIL | {ReplicaChange.DRAINED}
@@ -22,7 +22,7 @@ STARTS_UNTIL: Final = PAID_UNTIL | SERVES_FROM
 
 
 class Journal:
-    """The entries of a journal by kind, each kind by time. It is false if it has no entries."""
+    """The entries of a journal, separated by kind and sorted by time. An empty journal is false."""
 
     def __init__(self, entries: Iterable[JournalEntry] = ()) -> None:
         ordered = sorted(entries, key=lambda entry: entry.at_us)
@@ -36,7 +36,7 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span in which a replica was paid for, ready or starting; µs since the epoch."""
+    """Time for which a replica was paid for, ready or starting; µs since 1970."""
 
     replica: str
     from_us: int
@@ -54,7 +54,7 @@ def ready_spans(changes: Iterable[ReplicaChanged]) -> list[Span]:
 
 
 def starting_spans(changes: Iterable[ReplicaChanged], until_us: int) -> list[Span]:
-    """Return the spans in which each replica was requested and not ready; open spans end at `until_us`."""
+    """Return the spans from the request of each replica until it was ready or gone; open spans end at `until_us`."""
     found = _spans(changes, STARTS_FROM, STARTS_UNTIL)
     ends = (until_us if span.until_us == NO_END else span.until_us for span in found)
     return [Span(span.replica, span.from_us, end) for span, end in zip(found, ends, strict=True) if end > span.from_us]
@@ -74,13 +74,13 @@ def startup_times_us(changes: Iterable[ReplicaChanged]) -> list[int]:
 
 
 def replica_minutes(spans: Iterable[Span], from_us: int, until_us: int) -> float:
-    """Return ∫ replicas dt over [from_us, until_us), in minutes. Exact, because integer microseconds are summed."""
+    """Return the replica-minutes of the spans within [from_us, until_us). Sums of integers keep all digits."""
     lengths = (min(span.until_us, until_us) - max(span.from_us, from_us) for span in spans)
     return sum(max(0, length_us) for length_us in lengths) / (60 * MICROSECONDS)
 
 
 def count_each_second(spans: Sequence[Span], started_us: int, seconds: int) -> tuple[int, ...]:
-    """Return how many spans are open as each second begins."""
+    """Return the number of spans that are open at the beginning of each second."""
     times = (started_us + k * MICROSECONDS for k in range(seconds))
     return tuple(sum(span.from_us <= at_us < span.until_us for span in spans) for at_us in times)
 
@@ -93,7 +93,7 @@ def lag_each_second(ticks: Iterable[TickRecord], started_us: int, seconds: int) 
 
 
 def decisions(journal: Journal, started_us: int) -> tuple[PlanDecision, ...]:
-    """Return the plans, with their times since the start of the run and the alternatives of their ticks."""
+    """Return the plans, with the alternatives that the policy considered, and times since the start of the run."""
 
     def alternatives_of(plan: PlanWritten) -> tuple[PlanAlternative, ...]:
         newest = bisect_right(journal.ticks, plan.at_us, key=lambda tick: tick.at_us) - 1

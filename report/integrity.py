@@ -20,7 +20,7 @@ SKEW_PREFIX: Final = "skewed_"
 def totals(rows: Rows, *, pipeline: bool, now_us: int) -> dict[str, int]:
     """Return counts over all events: dead letters, effects, records of each topic, and impossible times.
 
-    now_us: time of the report; later times are impossible.
+    now_us: time of the report, µs; a later time of an event is impossible.
     """
     found: Counter[str] = Counter()
     for counts in rows.pieces(partial(_totals, pipeline=pipeline, now_us=now_us)):
@@ -48,13 +48,13 @@ def _totals(events: Table, *, pipeline: bool, now_us: int) -> dict[str, int]:
 
 
 def effects(counts: Mapping[str, int]) -> Effects:
-    """Return the orders by their effects. counts: from `totals`, and events."""
+    """Count the orders by their effects. counts: from `totals`, with the number of `events`."""
     orders, once, doubled = counts["events"], counts["exactly_once"], counts["doubled"]
     return Effects(orders=orders, exactly_once=once, missing=orders - once - doubled, doubled=doubled)
 
 
 def topics(counts: Mapping[str, int]) -> tuple[TopicRecords, ...]:
-    """Return the records of each topic that has any. counts: from `totals`."""
+    """Return the counts of records of each topic, without empty topics. counts: from `totals`."""
     figures = ("records", "duplicates", "differing")
     return tuple(
         TopicRecords(topic=topic.value, **{name: counts[f"{prefix}_{name}"] for name in figures})
@@ -82,7 +82,6 @@ def integrity(rows: Rows, counts: Mapping[str, int], *, lost: int | None, key_or
 
 
 def _effects(events: Table, *, pipeline: bool) -> tuple[Mask, Mask]:
-    """Return whether each event has all effects, and whether it has one twice."""
     complete, doubled = events["settled_records"] > 0, events["settled_differ"] == 1
     if pipeline:
         shipped, notified, declined = events["shipped_records"], events["notified_records"], events["accepted"] == 0
@@ -99,8 +98,8 @@ def _overtaking(events: Table) -> int:
 def _overtaking_customers(events: Table) -> int:
     """Return how many events were completed before an earlier event of the same customer, on any partition.
 
-    The arrival of an event is its request time, but not before that of events ahead of it in its partition, because
-    offsets are reliable and the clocks of sources may differ. Simultaneous arrivals on two partitions have no order.
+    An event arrives at its request time, or at that of an earlier event of its partition if that is later, because
+    clocks of sources may differ. Two events that arrive at the same time on different partitions have no order.
     """
     here, ahead_us = _ahead(events.where(events[CUSTOMER_COLUMN] != NONE), CUSTOMER_COLUMN, "partition")
     requested_us = coalesce(here["accepted_us"], here["placed_us"], here["intended_us"])
@@ -109,13 +108,16 @@ def _overtaking_customers(events: Table) -> int:
     customer, done_by_us = here[CUSTOMER_COLUMN][order], here["done_us"][order]
     first = group_begins(customer)
     before_us = previous(running_max(done_by_us, first), first)
-    at_once = Groups(customer, came_us[order])  # the first of simultaneous arrivals has the earlier ones
+    at_once = Groups(customer, came_us[order])  # `starts`: only what is before all simultaneous arrivals
     earlier_us = np.maximum(np.repeat(before_us[at_once.starts], at_once.sizes), ahead_us[order])
     return int((done_by_us < earlier_us).sum())
 
 
 def _ahead(events: Table, *line: str) -> tuple[Table, Ints]:
-    """Return the completed events in the order of each line, and the latest completion ahead of each event."""
+    """Sort the completed events by the columns `line` and the offset.
+
+    Return them, and for each event the latest completion time of the events before it that have equal `line` columns.
+    """
     placed = (events["done_us"] != NONE) & (events["offset"] != NONE) & (events["partition"] != NONE)
     here = events.where(placed)
     here = here.where(np.lexsort([here["offset"], *(here[key] for key in reversed(line))]))

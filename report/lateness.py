@@ -1,4 +1,4 @@
-"""Find the cause of each late event: the first cause whose rule holds. The rule of the last cause always holds."""
+"""Find the cause of each late event: the first one, in the order of `Cause`, whose rule holds."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -17,9 +17,9 @@ from report.table import NONE, Groups, Ints, Mask, Rows, Table
 from report.terms import SECOND_US, Terms, is_counted, with_partition
 
 MAX_EPISODES: Final = 1_000
-"""Most episodes that a report lists: those with the most events."""
+"""Maximum number of episodes in a report, which contains those with the most events."""
 MAX_EPISODE_GAP_US: Final = 2 * SECOND_US
-"""Late events that are scheduled further apart belong to two episodes."""
+"""Two consecutive late events belong to different episodes if their scheduled times differ by more than this."""
 WORST_EVENT_COLUMNS: Final = (
     "latency_us", "intended_us", "placed_us", "accepted_us", "handed_us", "received_us", "start_us", "service_us",
     "left_us", "came_us", "since_us", "slowed_us", "stop_us", "load", "over_from", "old",
@@ -27,14 +27,14 @@ WORST_EVENT_COLUMNS: Final = (
 """Columns of the worst event of an episode, for `explain_episode`."""
 EXPLAINED_COLUMNS: Final = ("partition", "replica", "epoch", "offset", "done_us", "cause", *WORST_EVENT_COLUMNS)
 MAX_EXPLAINED: Final = 1_000_000
-"""Most late events that get a cause; of more, every n-th in order of completion."""
+"""Maximum number of late events that get a cause. If there are more, they are sampled evenly over time."""
 HANDED_OVER, DEAD = 1, 2  # kinds of takeover; 0: none
 
 
 def explain(
     rows: Rows, owners: Table, arrived: Table, terms: Terms, journal: Journal, *, deaths: Deaths, totals: EventCounts
 ) -> Tail:
-    """Return the causes of late events. owners: from `rebalances.stays`; arrived: from `seconds.owned_arrivals`."""
+    """Return the causes of late events. owners: from `rebalances.stays`. arrived: from `seconds.owned_arrivals`."""
     number = totals.events - totals.in_sla
     if not number:
         return Tail(late=0, causes=(), episodes=())
@@ -70,10 +70,11 @@ def _kinds(owners: Table, deaths: Deaths) -> Ints:
 
 
 def assign_causes(late: Table, terms: Terms, stops: Sequence[tuple[int, int]], starts: Sequence[Span]) -> Table:
-    """Return `late` with `cause`, `latency_us`, `slowed_us` (delay by slow services) and `stop_us` (in standstills).
+    """Return `late` with the columns cause, latency_us, slowed_us (delay by slow services) and stop_us.
 
-    late: from `queues.late_events` with the columns takeover (how the partition changed hands), load and over_from.
-    stops: standstills of the group. starts: spans from the request of a replica until it was ready.
+    late: from `queues.late_events`, with the columns takeover (kind of the change of owner), load and over_from.
+    stops: times (µs) in which the group served nothing; stop_us is the part that delayed the event.
+    starts: spans from the request of a replica until it was ready.
     """
 
     def in_time(done_us: Ints) -> Mask:
@@ -107,10 +108,10 @@ def assign_causes(late: Table, terms: Terms, stops: Sequence[tuple[int, int]], s
 
 
 def lost_events(events: Table, *, died_us: int, pipeline: bool) -> Table:
-    """Return the events that were never completed, with `cause`. died_us: last death of a replica; NONE: no death.
+    """Return the events that were never completed, with their cause. died_us: last death of a replica; NONE: no death.
 
-    upstream: the event never reached Payment's topic. replica-dead: a replica died after the event was placed.
-    overloaded: all others.
+    The cause is upstream if the event never reached Payment's topic. Otherwise it is replica-dead if a replica died
+    after the event was placed, else overloaded.
     """
     lost = with_partition(events.where((events["done_us"] == NONE) & is_counted(events)))
     reached = (lost["requested_records"] > 0) | (not pipeline)
@@ -124,7 +125,7 @@ def lost_events(events: Table, *, died_us: int, pipeline: bool) -> Table:
 
 
 def episodes(late: Table, terms: Terms, starts: Sequence[Span]) -> tuple[tuple[LateEpisode, ...], int]:
-    """Return the largest late-event episodes, by time, and the number of the others."""
+    """Return the largest late-event episodes, sorted by time, and the number of episodes that are left out."""
     late = late.where(np.lexsort([late[name] for name in ("done_us", "offset", "intended_us", "cause", "partition")]))
     apart = np.diff(late["intended_us"], prepend=late["intended_us"][:1]) > MAX_EPISODE_GAP_US
     number = np.cumsum(cols.group_begins(late["partition"], late["cause"], late["replica"], late["epoch"]) | apart)

@@ -1,6 +1,6 @@
 """Measures of live and simulated runs, and confidence intervals over several runs.
 
-Times are integer microseconds, so that equal runs give equal digits.
+Times are integer microseconds, so that equal runs have exactly equal figures.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ MINUTE_US: Final = 60_000_000
 def nearest_rank(total: int, percentile: float) -> int:
     """Return the rank of the percentile among `total` sorted values, counted from 1: ⌈percentile·total⌉.
 
-    The percentile is read as a decimal: 0.999 of 1000 values is rank 999, although 0.999 · 1000 may exceed 999 in
-    binary. Raises ValueError without values, or unless 0 < percentile ≤ 1.
+    The percentile is an exact decimal: 0.999 of 1000 values is rank 999, although the binary product may exceed 999.
+    Raises ValueError without values, or unless 0 < percentile ≤ 1.
     """
     if total < 1 or not 0 < percentile <= 1:
-        raise ValueError(f"no percentile {percentile} of {total} values: needs 0 < percentile ≤ 1 and a value")
+        raise ValueError(f"percentile {percentile} of {total} values is undefined: use 0 < percentile ≤ 1")
     return ceil(Fraction(str(percentile)) * total)
 
 
@@ -38,25 +38,28 @@ def percentile_us(latency_us: IntArray, percentile: float) -> int:
 
 
 def in_sla_share(latency_us: IntArray, latency_target_s: float, lost: int = 0) -> float:
-    """Return the share of events within W (≤); 1.0 without events. `lost` events were never completed and are late."""
+    """Return the share of events that took at most the latency target; 1.0 without events.
+
+    latency_us: latencies of the completed events. lost: number of events that were never completed, all of them late.
+    """
     total = len(latency_us) + lost
     within = int(np.count_nonzero(latency_us <= round(latency_target_s * 1e6)))
     return within / total if total else 1.0
 
 
 def per_second_packing(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> IntArray:
-    """Return the fewest replicas that hold the events of each second: max(1, ⌈Σ min(n, c) / c⌉) over partitions.
+    """Return the fewest replicas that can serve the events of each second: max(1, ⌈Σ min(n, c) / c⌉) over partitions.
 
-    The capacity c of a replica is μ·W events with bursts and W ≤ 1 s, else μ. A partition counts at most c, because
-    replicas cannot share it. Start-up, handover and hysteresis cost nothing. counts: events, shape (seconds,
-    partitions). service_rate: μ in events/s.
+    n: events of a partition in the second. c: events that a replica serves in a second: μ·W for bursts with W ≤ 1 s,
+    else μ. A partition counts at most c, because replicas cannot share it. Starts and handovers are assumed to be free.
+    counts: n, shape (seconds, partitions). service_rate: μ in events/s.
     """
     capacity = bin_capacity(service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
     return bins(np.minimum(counts, capacity).sum(axis=1, dtype=np.int64), capacity)
 
 
 def bins(events: IntArray, capacity: int) -> IntArray:
-    """Return the bins of each second, at least 1. events: Σ min(n, c) over its partitions. capacity: c."""
+    """Return the replicas of each second, at least 1. events, capacity: Σ min(n, c) and c of `per_second_packing`."""
     return np.maximum(1, -(-events // capacity))
 
 
@@ -64,12 +67,12 @@ def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) 
     """Return the capacity c of `per_second_packing`, in events. Raises ValueError if it is below 1."""
     capacity = floor(service_rate * (latency_target_s if bursts and latency_target_s <= 1 else 1.0) + 1e-9)
     if capacity < 1:
-        raise ValueError(f"μ = {service_rate} events/s serves no event within W = {latency_target_s} s")
+        raise ValueError(f"a replica with μ = {service_rate} events/s serves no event within {latency_target_s} s")
     return capacity
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A mean with its confidence interval. The width is 0 for a single value and for equal values."""
+    """A mean with its 95 % confidence interval, whose width is 0 for a single value and for equal values."""
 
     mean: float
     low: float
@@ -77,23 +80,23 @@ class Interval(msgspec.Struct, frozen=True):
 
 
 class PairedDifference(Interval, frozen=True):
-    """Mean of paired differences: own value minus that of the reference with the same seed."""
+    """Mean of paired differences. A difference is a run's value minus that of the reference with the same seed."""
 
     distinguishable: bool
     """Whether the interval excludes 0."""
 
 
 def bootstrap_interval(values: Sequence[float]) -> Interval:
-    """Return the mean with its 95 % percentile-bootstrap interval. It is seeded: equal values give equal intervals.
+    """Return the mean with its 95 % percentile-bootstrap interval. Equal values always give equal intervals.
 
-    For twenty normally distributed values it covers the true mean in 93 % of cases. Raises ValueError without values,
-    and for NaN or infinity.
+    For twenty normally distributed values, the interval contains the true mean in 93 % of cases. Raises ValueError
+    without values, and for NaN or infinity.
     """
     return Interval(*_bounds(_finite(values)))
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
-    """Return the mean of a[i] − b[i] with its interval. Pairs share a seed, so that common effects cancel out.
+    """Return the mean of a[i] − b[i] with its interval. Both values of a pair should have the same seed.
 
     Raises ValueError for different numbers of values, and as `bootstrap_interval` does.
     """
@@ -106,8 +109,8 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifferenc
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
     """Return the indices of the points (benefit, cost) on the Pareto front, by increasing cost.
 
-    A point is off the front if another has at least its benefit at no more cost, and is better in one of them. Of equal
-    points, all are returned. Raises ValueError for NaN.
+    A point is not on the front if another point is at least as good in benefit and cost, and better in one of them.
+    Of equal points, either all are on the front or none. Raises ValueError for NaN.
     """
     if any(value != value for point in points for value in point):  # noqa: PLR0124  NaN differs from itself
         raise ValueError("a point is not a number")

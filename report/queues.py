@@ -1,9 +1,9 @@
-"""Compute when late events would have been completed under other conditions, and when the whole group stood still.
+"""Compute when late events would have been completed under other conditions, and when the group served nothing.
 
-A replica serves one event at a time, so the events of a replica form a queue, and so do those of a partition. Let aᵢ
-be the time from which event i could be served, and sᵢ its service time. Then it is completed at
-Dᵢ = Sᵢ + max over j ≤ i of (aⱼ − Sⱼ₋₁), with Sᵢ = s₁ + … + sᵢ (Lindley's recursion, unrolled). Other aⱼ or sⱼ give
-the completion time under other conditions.
+A replica serves one event at a time, so its events form a queue. The events of a partition form a queue too. Let aᵢ
+be the time from which event i could be served, and sᵢ its service time. Then event i is completed at
+Dᵢ = Sᵢ + max over j ≤ i of (aⱼ − Sⱼ₋₁), with Sᵢ = s₁ + … + sᵢ. This is Lindley's recursion in closed form. The
+completion time under other conditions is computed with other aⱼ or sⱼ.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,30 +20,30 @@ from report.terms import SECOND_US, Terms, completed, handed_on_us, received_us,
 SLOW_FACTOR: Final = 3
 """A service is slow if it takes longer than this multiple of the median service."""
 LOAD_WINDOW_S: Final = 10
-"""Seconds over which the load of a replica is averaged; longer than a burst."""
+"""Seconds over which the load of a replica is averaged. They are longer than a burst."""
 EVENT_KEY: Final = ("done_us", "partition", "offset", "intended_us")
 """Columns that identify an event."""
 HANDOVER_COLUMNS: Final = ("stay", "old", "left_us", "came_us")
-"""How the replica got the partition of the event; see `rebalances.stays`."""
+"""Columns about the change of owner by which the replica got the partition; see `rebalances.stays`."""
 LATE_COLUMNS: Final = (
     *EVENT_KEY, *HANDOVER_COLUMNS, "replica", "epoch", "placed_us", "accepted_us", "handed_us", "received_us",
     "start_us", "service_us", "unstalled_us", "unslowed_us", "since_us",
 )  # fmt: skip
 MIN_SLOT_US: Final = 20_000
-"""Lowest resolution of standstills."""
+"""Minimum length of the time slots in which standstills are found."""
 MAX_SPAN_US: Final = 600_000_000
-"""Only the end of a longer wait or service counts for standstills, because timestamps may be wrong."""
+"""If a wait or a service is longer, only its last part of this length counts, because its begin may be wrong."""
 MAX_DELAY_AFTER_CHANGE_US: Final = 5_000_000
-"""A standstill counts only if a plan or a change of a replica is within it, or at most this long before it."""
+"""A standstill counts only if a plan or a change of a replica is in it, or at most this long before it."""
 
 
 def late_events(rows: Rows, stays: Table, terms: Terms) -> Table:
     """Return the completed late events, with completion times under other conditions. stays: from `rebalances.stays`.
 
-    Added columns, µs. `start_us`: start of its service. `service_us`: length of its service. `since_us`: time since
-    which its replica had never been idle.
-    Completion times: `unstalled_us` if its replica had never been idle while the event could be served. `unslowed_us`
-    if no service had been slow. `unpaused_us` if its partition had changed hands in no time.
+    Added columns, µs: `start_us` and `service_us` are start and length of the event's service. Its replica was never
+    idle from `since_us` until `start_us`. Three columns are completion times under other conditions: `unstalled_us` if
+    the replica had never been idle while the event waited, `unslowed_us` if no service had been slow, and `unpaused_us`
+    if the change of owner of its partition had taken no time.
     """
     changed = stays.where(stays["left_us"] != NONE).only(*SERVICE_KEY, *HANDOVER_COLUMNS)
     queued = partial(_queued, stays=changed, terms=terms)
@@ -54,9 +54,9 @@ def late_events(rows: Rows, stays: Table, terms: Terms) -> Table:
 
 
 def _queued(events: Table, *, stays: Table, terms: Terms, line: str) -> Table:
-    """Return the late events of a piece, with the times from the queues of `line`: replica or partition.
+    """Return the late events of a piece, with times from the queues of each `line` ("replica" or "partition").
 
-    The queue of a partition assumes that it changes hands in no time.
+    For the queue of a partition, changes of its owner take no time.
     """
     rows = with_partition(completed(events))
     rows = rows.plus(replica=stays.numbers_of(rows, "replica"), second=terms.second(rows["done_us"]))
@@ -116,9 +116,10 @@ def owner_loads(arrived: Table, late: Table, terms: Terms) -> dict[str, Ints]:
 
 
 def group_stops(rows: Rows, terms: Terms, moments: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (from, until) of standstills of at least a tenth of the target that follow a change of the group, µs.
+    """Return begin and end (µs) of each standstill that follows a change of the group.
 
-    The group stands still in a slot of time if no replica serves an event, and events of at least two partitions wait.
+    The group stands still while no replica serves an event and events of at least two partitions wait. Standstills
+    shorter than a tenth of the target do not count.
     moments: times of plans and of changes of replicas, µs.
     """
     length_us = max(MIN_SLOT_US, 2 * terms.typical.service_us)
@@ -134,10 +135,10 @@ def group_stops(rows: Rows, terms: Terms, moments: Sequence[int]) -> list[tuple[
 
 
 def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
-    """Return rows of waiting partition (NONE: a replica served), first and last slot.
+    """Return rows (partition, first slot, last slot). The partition waited in these slots; NONE: a replica served.
 
-    A partition waits while an event is handed on and not received; waits below a tenth of the target do not count.
-    Its replica counts as serving from the receipt of an event until its completion.
+    A partition waits while one of its events is in the topic and not received, if that takes at least a tenth of the
+    target. A replica serves from the receipt of an event until its completion.
     """
     rows = with_partition(completed(events))
     second = terms.second(rows["done_us"])
@@ -154,7 +155,7 @@ def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
 
 
 def _still_slots(spans: Ints) -> Ints:
-    """Return the slots (numbers since the epoch) in which at least two partitions waited and no replica served."""
+    """Return the slots (numbered from 1970) in which at least two partitions waited and no replica served."""
     line, first, last = spans[np.lexsort(spans.T[::-1])].T
     new = cols.group_begins(line)
     first = np.maximum(first, cols.previous(cols.running_max(last, new), new) + 1)  # count each slot once per line
@@ -169,7 +170,7 @@ def _still_slots(spans: Ints) -> Ints:
 
 
 def overlap(intervals: Iterable[tuple[int, int]], from_us: Ints, until_us: Ints) -> Ints:
-    """Return how long each [from, until] overlaps with `intervals`, µs; 0 if unknown."""
+    """Return for each [from_us, until_us] how long it overlaps with `intervals`, µs; 0 if one end is unknown."""
     total_us = np.zeros(len(from_us), np.int64)
     for begin_us, end_us in intervals:
         total_us += np.maximum(np.minimum(until_us, end_us) - np.maximum(from_us, begin_us), 0)

@@ -21,21 +21,21 @@ from report.table import NONE, Groups, Ints, Rows, Table, coalesce, find_rows, g
 from report.terms import UNKNOWN_PARTITION, Terms
 
 MAX_REBALANCES: Final = 5_000
-"""Most rebalances that a result lists: the newest."""
+"""Maximum number of rebalances in a result, which contains the newest."""
 MAX_TAKEOVERS: Final = 100_000
-"""Most takeovers that form rebalances: the newest."""
+"""Maximum number of takeovers that are grouped into rebalances. Older ones are ignored."""
 MAX_REBALANCE_GAP_US: Final = 5_000_000
-"""Takeovers without a plan that are further apart belong to two rebalances."""
+"""Two takeovers without a plan belong to different rebalances if the time between them is longer."""
 MIN_TRANSITS_OF_WAIT: Final = 3
-"""An event waited for the owner of its partition if its transit exceeded this multiple of the median transit."""
+"""An event waited for its partition's owner if its transit took longer than this multiple of the median."""
 MAX_DEATH_RECORD_DELAY_US: Final = 15_000_000
-"""Longest time from a takeover until the journal records the death: sessions expire late, processes hang."""
+"""Longest time from a takeover until the journal records the death that caused it."""
 CLEAN_EXITS: Final = frozenset({ReplicaChange.DRAINED, ReplicaChange.LEFT})
 
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """A change of the replica that serves a partition. Times are µs since the epoch."""
+    """A change of the replica that serves a partition. Times are µs since 1970."""
 
     partition: int
     old: str
@@ -51,11 +51,11 @@ class Takeover:
     late: int = 0
     """Late events of the new owner's stay."""
     sent_us: int = sys.maxsize
-    """When the first event of the new owner was written to the topic; sys.maxsize: unknown."""
+    """Time at which the new owner's first event was written to the topic; sys.maxsize: unknown."""
 
 
 class Deaths:
-    """The deaths of replicas in the journal, which separate takeovers after a death from handovers."""
+    """The deaths of replicas in the journal. They distinguish takeovers after a death from handovers."""
 
     def __init__(self, journal: Journal) -> None:
         self.times = _times(journal.changes, {ReplicaChange.DIED})
@@ -63,11 +63,12 @@ class Deaths:
         self._gone, self._plans = _times(journal.changes, CLEAN_EXITS), journal.plans
 
     def caused_by_death(self, takeover: Takeover) -> bool:
-        """Return whether the old owner was dead or evicted when the partition changed hands.
+        """Return whether the old owner was dead or evicted when the partition moved.
 
-        Dead: the journal has its death between its last event and the first event of the new owner. Evicted: neither
-        of the two newest plans names the new owner, so the group moved the partition, and the old owner had not left
-        or drained. If these plans do not place partitions, a death that the journal records soon afterwards counts.
+        It was dead if the journal has its death between its last event and the first event of the new owner.
+        It was evicted if the group moved the partition although the old owner had not left or drained. The group moved
+        it if neither of the two newest plans names the new owner. If these plans have no assignment, a death that the
+        journal records soon after the takeover counts instead.
         """
         left_us, came_us = takeover.left_us, takeover.came_us
         died = self.times.get(takeover.old, ())
@@ -79,7 +80,7 @@ class Deaths:
         return takeover.new not in newest and not any(at_us <= came_us for at_us in self._gone.get(takeover.old, ()))
 
     def _newest_owners(self, partition: int, at_us: int) -> list[str | None]:
-        """Return the owner in the two newest plans that place the partition; None: the group places it."""
+        """Return the partition's owner in the two newest plans that mention it; None: a plan without assignment."""
         known = self._plans[: bisect_right(self._plans, at_us, key=lambda plan: plan.at_us)]
         named = (plan.assignment for plan in reversed(known))
         owners = (None if names is None else names[partition] for names in named if names is None or partition in names)
@@ -95,12 +96,12 @@ def _times(changes: Sequence[ReplicaChanged], kinds: Iterable[ReplicaChange]) ->
 
 
 def stays(served: Table, deaths: Mapping[str, Sequence[int]]) -> Table:
-    """Return the rows of `served`, by time, with the number of their stay: the column `stay`.
+    """Return the rows of `served`, sorted by partition and time, with the number of their stay in the column `stay`.
 
-    During a stay one replica (one life of it) serves a partition without interruption by another. Further columns: old
-    (previous replica), left_us (its last completion) and came_us (first receipt in this stay). They are unknown for the
-    first stay of a partition, and if two replicas served it at the same time, because nothing was handed over then.
-    deaths: replica → times of its deaths, µs. Exact, unless a partition leaves and returns in one second of one epoch.
+    A stay lasts while one process serves a partition and no other process does. The rows also get the columns old
+    (previous replica), left_us (last completion at that replica) and came_us (first receipt in this stay). These are
+    unknown for the first stay of a partition, and if two replicas served it at the same time, without a handover.
+    deaths: replica → times of its deaths, µs. A stay is missed if the partition moves twice within a second.
     """
     order = ("partition", "first_done_us", "last_done_us", "replica", "epoch")
     rows = served.where(np.lexsort([served[name] for name in reversed(order)]))
@@ -141,7 +142,7 @@ def takeovers(stays: Table) -> list[Takeover]:
 def rebalances(
     run: RunInfo, rows: Rows, owners: Table, terms: Terms, journal: Journal, *, deaths: Deaths
 ) -> Rebalances | None:
-    """Return the rebalances; None without plans, and for a share group, which has no owners. owners: from `stays`."""
+    """Return the rebalances; None without plans, and for share groups, which have no owners. owners: from `stays`."""
     payment = run.section("payment")
     rebalance_protocol = str(payment.get("runtime") or payment.get("rebalance_protocol") or "unknown")
     if not journal.plans or rebalance_protocol == "share":
@@ -153,7 +154,6 @@ def rebalances(
 
 
 def _changes(rows: Rows, owners: Table) -> list[Takeover]:
-    """Return the takeovers in order of time, with `sent_us`."""
     found = [each for each in takeovers(owners) if each.left_us < each.came_us and each.partition != UNKNOWN_PARTITION]
     found = sorted(found, key=lambda takeover: (-takeover.came_us, takeover.partition))[:MAX_TAKEOVERS]
     if not found:
@@ -177,9 +177,9 @@ def _sent(events: Table, wanted: tuple[Ints, ...]) -> tuple[Ints, Ints]:
 def group_takeovers(
     found: Iterable[Takeover], plans: Sequence[PlanWritten], deaths: Deaths, terms: Terms
 ) -> list[RebalanceRecord]:
-    """Return the rebalances: takeovers of one kind under one plan. plans: by time, at least one.
+    """Group takeovers of the same kind and plan into rebalances. plans: sorted by time, at least one.
 
-    A takeover belongs to the plan of its epoch, or else to the newest plan when the partition was served again.
+    A takeover belongs to the plan of its epoch. If that is unknown, it belongs to the newest plan at its time.
     """
     by_epoch = {plan.epoch: number for number, plan in enumerate(plans)}
     times = [plan.at_us for plan in plans]
@@ -202,7 +202,7 @@ def _rebalance(takeovers: Sequence[Takeover], plan: PlanWritten, kind: str, term
     waited = [each for each in takeovers if each.came_us - each.sent_us > MIN_TRANSITS_OF_WAIT * transit_us]
     served_us = max((takeover.came_us for takeover in waited), default=None)
     planned = kind != "membership" and served_us is not None and served_us > plan.at_us
-    begin_us = plan.at_us if planned and kind == "plan" else 0  # the old owner may have served until the plan
+    begin_us = plan.at_us if planned and kind == "plan" else 0  # the old owner served at least until the plan
     paused = [takeover for takeover in waited if takeover.came_us > begin_us]
     pauses = [each.came_us - max(each.left_us, each.sent_us + transit_us, begin_us) for each in paused]
     partitions = len({takeover.partition for takeover in takeovers})

@@ -158,7 +158,5 @@ def integer(value: object) -> int | None:
 
 
 def _number(header: bytes | None) -> int | None:
-    try:
-        return integer(int(header or b""))
-    except ValueError:
-        return None
+    digits = (header or b"").strip()
+    return integer(int(digits)) if digits.isdigit() else None

@@ -197,7 +197,7 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True, rename=EPISODE_JSON_KEYS):
     explained: int | None = None
     """Size of the sample with causes, for more than a million late events; null: all late events have a cause."""
     causes: tuple[CauseOfLateness, ...]
-    """Most events first."""
+    """Largest first."""
     episodes: tuple[LateEpisode, ...]
     """The largest episodes, by time; `episodes_left_out` are not listed."""
     episodes_left_out: int = 0
@@ -262,7 +262,7 @@ class RebalanceRecord(msgspec.Struct, frozen=True, kw_only=True):
     moved: int
     """Partitions that changed their owner."""
     pause_s: float | None
-    """Longest wait of an event after both the last event of the previous owner and the plan."""
+    """Longest wait of an event since the plan, or since the previous owner's last event if later."""
     plan_to_ready_s: float | None
     """Time from the plan until the last of these events was served."""
 
@@ -292,7 +292,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     versions: dict[str, str]
     started_us: int
-    """Start of second 0, epoch µs."""
+    """Start of second 0, µs since 1970."""
     peak_memory_mib: float | None
     cores_full_s: float | None = None
     """Seconds in which all cores of the machine were busy, between the first and the last event."""

@@ -1,4 +1,4 @@
-"""The description of a run: run.json, written at its start, completed at its end, and read by the report."""
+"""The description of a run, run.json. It is written at the start, completed at the end, and read by the report."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from contracts.validation import DECODE_ERRORS
 from partitioners import Partitioner
 from report import ReportError, replace_file
 
@@ -18,16 +19,16 @@ RUN_FILE: Final = "run.json"
 EVENTS: Final = "events.parquet"
 JOURNAL: Final = "journal.parquet"
 MIN_INTENDED_US: Final = 946_684_800_000_000
-"""The year 2000, µs. Earlier times have a wrong unit or clock."""
+"""Begin of the year 2000, µs since 1970. Earlier times are errors of a unit or a clock."""
 MAX_DURATION_DAYS: Final = 40
-"""Longest run that a report covers, because series have one entry per second."""
+"""Maximum duration of a run in a report, because series have one entry per second."""
 FORMER_NAMES: Final = {"delivery": "rebalance_protocol", "grouping": "partitioner"}
 CLAIRVOYANT_POLICIES: Final = ("clairvoyant",)
-"""Policies that know all events in advance: references only, left out of Pareto fronts."""
+"""Policies that use future events. They serve as references and are left out of Pareto fronts."""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One execution of a scenario. Times are µs since the epoch, durations seconds."""
+    """One execution of a scenario. Times are µs since 1970, durations are seconds."""
 
     run: str
     """Name of the run, and namespace of its topics."""
@@ -47,7 +48,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     started_us: int | None = None
     """Scheduled time of second 0 of the workload."""
     drained_us: int | None = None
-    """Time at which the last event was completed, or the wait for it timed out."""
+    """Time at which the last event was completed, or at which waiting for it ended."""
     interrupted: bool = False
     events_scheduled: int = 0
     commit: str = ""
@@ -86,11 +87,11 @@ def load_run(folder: Path) -> RunInfo:
     try:
         run = RunInfo.load(folder)
     except OSError as missing:
-        raise ReportError(f"{folder / RUN_FILE}: {missing.strerror}; pass a run folder, as out/NAME") from missing
-    except msgspec.DecodeError as broken:
-        raise ReportError(f"{folder / RUN_FILE}: not a valid run description ({broken})") from broken
+        raise ReportError(f"{folder / RUN_FILE}: {missing.strerror}; pass a run folder, such as out/NAME") from missing
+    except DECODE_ERRORS as broken:
+        raise ReportError(f"{folder / RUN_FILE}: not a valid run description ({broken}); repeat the run") from broken
     if run.started_us is None:
-        raise ReportError(f"{folder / RUN_FILE}: started_us is missing: the load never started, nothing to report")
+        raise ReportError(f"{folder / RUN_FILE}: started_us is missing: the load never started; repeat the run")
     return run
 
 
@@ -111,7 +112,7 @@ def run_of_files(events: str, target_s: float, share: float, command: str) -> Ru
 
 
 def with_time_range(run: RunInfo, rows: "Rows", *, now_us: int) -> RunInfo:
-    """Return `run` with the start (whole second) and duration of its events; events of the future do not count.
+    """Return `run` with the start (a whole second) and the duration of its events. Events after now_us are ignored.
 
     Raises ReportError if no event has a plausible time, or the events span more than MAX_DURATION_DAYS.
     """

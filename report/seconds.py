@@ -1,4 +1,4 @@
-"""Aggregate event rows by second of the run, and derive series, heat map, packing and owners from the small tables."""
+"""Aggregate event rows by second of the run, and compute series, heat map and owners from these aggregates."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ from report.terms import SECOND_US, UNKNOWN_PARTITION, Terms, is_counted, latenc
 PARTS_PER_MILLION: Final = {
     "p50": 500_000, "p90": 900_000, "p95": 950_000, "p99": 990_000, "p999": 999_000, "p9999": 999_900, "max": 1_000_000,
 }  # fmt: skip
-"""Quantiles as integers, because ⌈q·n⌉ of binary fractions may be one too high."""
+"""Percentile → parts per million. These are integers, because ⌈q·n⌉ of a float q may be one too high."""
 SERIES_RANKS: Final = ("p50", "p99", "max")
 MAX_DRAIN_S: Final = 600
-"""Longest drain that series cover, so that one record with a wrong time cannot add a million seconds."""
+"""Longest time after the load that series cover. Without a limit, one wrong time could add a million seconds."""
 MAX_HEAT_CELLS: Final = 600
-"""Most cells of a heat map along time; more would be narrower than a pixel."""
+"""Maximum number of time steps of a heat map. More would be narrower than a pixel."""
 CELL_KEY: Final = ("partition", "replica", "epoch", "second", "intended_second")
 SERVICE_KEY: Final = CELL_KEY[:4]
 SUM_COLUMNS: Final = ("events", "refused", "late")
@@ -41,16 +41,16 @@ class EventCounts:
     lost: int
     refused: int
     last_us: int | None
-    """Latest intended or done time, µs since the epoch."""
+    """Latest intended or done time, µs since 1970."""
     done: Mapping[int, int]
     """Second → events done in it."""
 
 
 def cells(rows: Rows, terms: Terms) -> Table:
-    """Return the events by partition, replica, epoch, second and intended_second, in one pass over the rows.
+    """Aggregate the events by partition, replica, epoch, second and intended_second, in one pass over the rows.
 
-    second: of completion (NONE: never completed). Columns: events, refused, late (of the completed), first_done_us,
-    last_done_us, first_received_us, max_us (worst latency), last_us (latest intended or done time).
+    second: second of the completion (NONE: never completed). Further columns: events, refused, late (completed events
+    only), first_done_us, last_done_us, first_received_us, max_us (worst latency), last_us (latest intended or done).
     """
     pieces = rows.pieces(partial(_cells, terms=terms))
     return _aggregate(concat(pieces, *CELL_KEY, *SUM_COLUMNS, *MIN_COLUMNS, *MAX_COLUMNS), CELL_KEY)
@@ -144,7 +144,7 @@ def ranks_by_key(keys: Ints, values: Ints, shown: Sequence[str]) -> tuple[Ints, 
 
 
 def shown_s(duration_s: float, started_us: int, last_us: int | None) -> int:
-    """Return how many seconds series cover: workload and drain. last_us: latest intended or done time."""
+    """Return the number of seconds that series cover: workload and drain. last_us: latest intended or done time."""
     workload = max(1, math.ceil(duration_s))
     last = ((last_us or started_us) - started_us) // SECOND_US
     return min(max(workload, last + 1), workload + MAX_DRAIN_S)

@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from contracts.events import SCHEMA_VERSION
 from contracts.journal import JournalDecoder, JournalEntry
 from contracts.topics import Topic
+from contracts.validation import DECODE_ERRORS
 from report import ReportError
 from report.columns import StoredRows
 from report.run_info import JOURNAL
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 MAX_EVENTS_IN_MEMORY: Final = 12_000_000
 """Most events that one process handles, in 2.6 GiB; more are distributed by Spark."""
 SUCCESS_FILE: Final = "_SUCCESS"
-"""File that is written last into a Parquet folder."""
+"""File that is written last into a Parquet folder and marks it as complete."""
 COLUMN_OF: Final[dict[Topic, str]] = {
     Topic.ORDERS_PLACED: "placed",
     Topic.PAYMENTS_REQUESTED: "requested",
@@ -33,7 +32,7 @@ COLUMN_OF: Final[dict[Topic, str]] = {
 """Topic → prefix of its columns in events.parquet: `<prefix>_records`, `<prefix>_differ`."""
 CUSTOMER_COLUMN: Final = "customer_hash"
 REPLICA_COLUMNS: Final = ("replica", "received_us")
-"""Columns about the replica that served an event; causes of late events need both."""
+"""Columns about the replica that served an event. Causes of late events need both."""
 LOCATION_COLUMNS: Final = ("partition", "offset")
 REQUESTED_COUNT: Final = f"{COLUMN_OF[Topic.PAYMENTS_REQUESTED]}_records"
 SETTLED_COUNT: Final = f"{COLUMN_OF[Topic.PAYMENTS_SETTLED]}_records"
@@ -64,7 +63,6 @@ def is_complete(place: Path) -> bool:
 
 
 def _parquet(source: str | Path) -> "dataset.Dataset":
-    """Return the Parquet file or folder at a path, or at a URI that pyarrow supports."""
     from pyarrow import dataset  # noqa: PLC0415
 
     system, place = _found(source)
@@ -83,7 +81,7 @@ def _found(source: str | Path) -> "tuple[fs.FileSystem, str]":
 
 @contextmanager
 def _named(source: str | Path) -> Iterator[None]:
-    """Prefix each error with the name of the source."""
+    """Raise errors that occur while reading as ReportError with the name of the source."""
     from pyarrow import ArrowException  # noqa: PLC0415
 
     name = source.name if isinstance(source, Path) else source
@@ -93,12 +91,12 @@ def _named(source: str | Path) -> Iterator[None]:
         raise ReportError(f"{name}: {wrong}") from wrong
     except FileNotFoundError as missing:
         raise ReportError(f"{name}: no such file or folder") from missing
-    except (OSError, ArrowException) as wrong:
+    except (OSError, ArrowException, ValueError) as wrong:  # text that is no UTF-8 is found late
         raise ReportError(f"{name}: cannot be read ({str(wrong).splitlines()[0]})") from wrong
 
 
 def count(place: Path) -> int:
-    """Return the number of rows of the Parquet at `place`, from its footers. Raises ReportError if it is unreadable."""
+    """Return the number of rows of the Parquet files at `place`. Raises ReportError if they are unreadable."""
     with _named(place):
         return int(_parquet(place).count_rows())
 
@@ -124,7 +122,7 @@ def load_events(place: Path, known: frozenset[str] = OPTIONAL_COLUMNS) -> Stored
 
 
 def check_events(source: str | Path, needed: Sequence[str] = RUN_COLUMNS) -> list[str]:
-    """Return the columns of events. Raises ReportError if one of `needed` is missing, or numbers are not integers."""
+    """Return the columns of a file of events. Raises ReportError if one of `needed` is missing or has a wrong type."""
     from pyarrow import types  # noqa: PLC0415
 
     with _named(source):
@@ -139,10 +137,10 @@ def check_events(source: str | Path, needed: Sequence[str] = RUN_COLUMNS) -> lis
 
 
 def copy_events(source: str, to: Path) -> frozenset[str]:
-    """Copy a file of events to `to`, with the columns of a run that it lacks; return its optional columns with values.
+    """Copy a file of events to `to`, and add the columns of a run that it lacks.
 
-    The source must have `REQUIRED_COLUMNS`. If it has no counts of records, each event has one request, and one
-    settlement if it has a `done_us`. Raises ReportError.
+    Return the optional columns in which the source has values. The source must have `REQUIRED_COLUMNS`. If it has no
+    counts of records, each event gets one request, and one settlement if it has a `done_us`. Raises ReportError.
     """
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import compute as pc  # noqa: PLC0415
@@ -172,15 +170,13 @@ def copy_events(source: str, to: Path) -> frozenset[str]:
 
 def missing_columns_error(missing: Sequence[str]) -> str:
     """Return the message for a file without required columns."""
-    return f"missing columns: {', '.join(missing)}; check that the file is from tailpack or has the columns of spark.md"
+    return f"missing columns: {', '.join(missing)}; add them, see docs/howto/report-own-events-and-spark.md"
 
 
 def version_error(versions: Iterable[int]) -> str:
     """Return the message for records of unsupported schema `versions`."""
     others = ", ".join(map(str, sorted(versions)))
-    return (
-        f"records of schema version {others}, but only {SCHEMA_VERSION} is supported; use the release that wrote them"
-    )
+    return f"schema version {others}, but only {SCHEMA_VERSION} is supported; use the release that wrote the records"
 
 
 def load_journal(folder: Path) -> list[JournalEntry]:
@@ -206,16 +202,19 @@ def read_journal(source: str | Path) -> list[JournalEntry]:
         if missing := sorted({"position", "entry"} - set(found.schema.names)):
             raise ReportError(missing_columns_error(missing))
         rows = found.to_table(["position", "entry"])
-        return decode_entries(sorted(zip(*(rows[name].to_pylist() for name in ("position", "entry")), strict=True)))
+        columns = rows["position"].cast("int64"), rows["entry"].cast("string")
+        if any(column.null_count for column in columns):
+            raise ReportError("a row has no position or no entry")
+        return decode_entries(sorted(zip(*(column.to_pylist() for column in columns), strict=True)))
 
 
 def decode_entries(rows: Sequence[tuple[int, str]]) -> list[JournalEntry]:
-    """Return the entries of records (position, text), which must be in order. Raises ReportError if one is invalid."""
+    """Decode records (position, text), which must be in order. Raises ReportError if one is not a journal entry."""
     decoder = JournalDecoder()
     found = []
     for position, text in rows:
         try:
             found.append(decoder.decode(text))
-        except msgspec.DecodeError as broken:
+        except DECODE_ERRORS as broken:
             raise ReportError(f"entry {position} is not a journal entry ({broken})") from broken
     return [entry for entry in found if entry is not None]

@@ -15,14 +15,14 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 T = TypeVar("T")
 NONE: Final = int(np.iinfo(np.int64).min)
-"""Unknown value. It is the smallest integer, so that a maximum ignores it."""
+"""Stands for an unknown value. It is the smallest integer, so that a maximum ignores it."""
 MAX_INT: Final = int(np.iinfo(np.int64).max)
 NAME_COLUMNS: Final = ("replica", "old", "owner")
-"""Columns of replicas: each number is the rank of a name, so numbers sort as names do; -1: no replica."""
+"""Columns with replicas as numbers: indices into the sorted names; -1: no replica."""
 
 
 class Table:
-    """Columns of equal length. A missing column is read from `rest` when it is first used."""
+    """Columns of equal length. `rest` returns a column that is not in `columns`, when it is first used."""
 
     def __init__(
         self, columns: Mapping[str, Ints], names: Sequence[str] = (), rest: Callable[[str], Ints] | None = None
@@ -35,7 +35,7 @@ class Table:
         return self._columns[name]
 
     def where(self, rows: Mask | Ints) -> "Table":
-        """Return these rows; each column is selected when it is first used."""
+        """Return the table with only these rows. A column is selected when it is first used."""
         return Table({}, self.names, lambda name: self[name][rows])
 
     def plus(self, **columns: Ints) -> "Table":
@@ -43,7 +43,7 @@ class Table:
         return Table(columns, self.names, self.__getitem__)
 
     def only(self, *columns: str) -> "Table":
-        """Return only these columns, read in full, so that the table can be sent to another process."""
+        """Return the table with only these columns, all in memory, so that it can be sent to another process."""
         return Table({name: self[name] for name in columns}, self.names)
 
     def name(self, number: int) -> str | None:
@@ -51,12 +51,12 @@ class Table:
         return None if number < 0 else self.names[number]
 
     def numbers(self, names: Sequence[str]) -> Ints:
-        """Return the number of each of `names`; -1 for names that this table does not have."""
+        """Return the number of each replica in `names`; -1 for a name that this table does not have."""
         known = {name: number for number, name in enumerate(self.names)}
         return np.array([known.get(name, -1) for name in names], np.int64)
 
     def numbers_of(self, other: "Table", column: str) -> Ints:
-        """Return a replica column of another table, with the numbers of this table."""
+        """Return a column of another table that holds replicas, with the numbers that they have in this table."""
         return np.append(self.numbers(other.names), -1)[other[column]]  # -1 selects the last
 
 
@@ -78,14 +78,16 @@ class Rows(Protocol):
     """Columns of `report.stored.OPTIONAL_COLUMNS` that have values."""
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
-        """Return `make(piece)` of each piece. by: column whose equal values are in one piece, or "minute" (intended).
+        """Return `make(piece)` of each piece. All events with the same value of `by` are in one piece.
+
+        by: name of a column, "minute" (that of intended_us), or empty: any pieces.
 
         make: a module-level function, or a `functools.partial` of one, so that another process can call it.
         """
 
 
 class Groups:
-    """Groups of rows with equal `keys`, in the order of the first key, then the second, and so on."""
+    """Groups of rows with equal `keys`, sorted by the first key, then by the second, and so on."""
 
     def __init__(self, *keys: NDArray[Any]) -> None:
         self.order = np.lexsort(keys[::-1])
@@ -103,12 +105,12 @@ class Groups:
         return self._reduced(np.maximum, values)
 
     def min(self, values: Ints) -> Ints:
-        """Return the smallest value of each group without NONE; NONE if it has no other."""
+        """Return the smallest known value of each group, or NONE."""
         least = self._reduced(np.minimum, np.where(values == NONE, MAX_INT, values))
         return np.where(least == MAX_INT, NONE, least)
 
     def first(self, values: Ints) -> Ints:
-        """Return the value of the first row of each group, in the original order of its rows."""
+        """Return the value of each group's first row. Rows of a group are in their original order."""
         return values[self.order[self.starts]]
 
     def ranks(self, values: Ints, parts_per_million: int) -> Ints:
@@ -183,5 +185,5 @@ def find_rows(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
 
 
 def take(values: Ints, rows: Ints, default: int = NONE) -> Ints:
-    """Return the values at `rows`, which are from `find_rows`; `default` for -1."""
+    """Return the values at the row numbers `rows`, and `default` for the number -1. rows: from `find_rows`."""
     return np.append(values, default)[rows]

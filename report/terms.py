@@ -1,4 +1,4 @@
-"""Facts of the run that all parts of a report share: its terms, the times of an event, and typical durations."""
+"""Start and target of the run, times of its events, and typical durations, which all parts of a report use."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -18,10 +18,10 @@ MAX_SAMPLED_SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class TypicalTimes:
-    """Medians of the run, µs; 0 where unknown."""
+    """Median durations of the run, µs; 0: unknown."""
 
     service_us: int = 0
-    """From received, and the previous event of the replica completed, until done."""
+    """Time of service: until done, from received or from the end of the replica's previous event if that is later."""
     transit_us: int = 0
     """From accepted (payment-only runs: placed) until received."""
     sending_us: int = 0
@@ -30,14 +30,14 @@ class TypicalTimes:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Terms of a run. Times are µs since the epoch, durations µs."""
+    """Start, target and shape of a run. Times are µs since 1970, durations are µs."""
 
     started_us: int
     """Start of second 0."""
     target_us: int
     """The latency target."""
     shown_s: int = 0
-    """Seconds that series cover: the workload and the drain after it."""
+    """Number of seconds that series cover: the workload and the drain after it."""
     pipeline: bool = False
     """Whether events pass Order before Payment."""
     typical: TypicalTimes = TypicalTimes()
@@ -63,7 +63,7 @@ def completed(events: Table) -> Table:
 
 
 def is_counted(events: Table) -> Mask:
-    """Return whether each event counts: all do that were not refused."""
+    """Return whether each event counts. Refused events do not."""
     return np.asarray((events["done_us"] != NONE) | (events["dead_letters"] == 0))
 
 
@@ -73,26 +73,26 @@ def with_partition(events: Table) -> Table:
 
 
 def handed_on_us(events: Table) -> Ints:
-    """Return when each event was handed on to Payment's topic: accepted by Order, in payment-only runs placed, µs."""
+    """Return when each event was sent to Payment's topic, µs: accepted by Order, or placed in payment-only runs."""
     return least(coalesce(events["accepted_us"], events["placed_us"], events["intended_us"]), events["done_us"])
 
 
 def received_us(events: Table) -> Ints:
-    """Return when the owner received each event, µs."""
+    """Return when a replica received each event, µs."""
     return least(coalesce(events["received_us"], handed_on_us(events)), events["done_us"])
 
 
 def service_order(events: Table, *lines: Ints) -> Ints:
-    """Return the order in which the events of each line were completed; ties are broken by place and schedule."""
+    """Return row numbers, sorted by the `lines` and then by completion, partition, offset and scheduled time."""
     order = (events["done_us"], events["partition"], events["offset"], events["intended_us"])
     return np.lexsort([*order[::-1], *lines[::-1]])
 
 
 def typical(rows: Rows, terms: Terms) -> TypicalTimes:
-    """Return the medians over about sixty whole seconds, spread evenly over the run.
+    """Return the median durations in about sixty seconds that are spread evenly over the run.
 
-    The transit is at most a twentieth of the target, because busy replicas receive late (a simulated replica receives
-    an event when it starts to serve it).
+    The transit is limited to a twentieth of the target, because a busy replica receives events late. A simulated
+    replica receives an event when it starts to serve it.
     """
     found = rows.pieces(partial(_lengths, terms=terms), by="replica")
     columns = [np.concatenate(lengths) for lengths in zip(*found, strict=True)]

@@ -24,14 +24,12 @@ from report.run_info import EVENTS, JOURNAL, load_run
 MAX_RECORDS: Final = 1_000_000
 """Most records of events that one process reads; Spark distributes more."""
 ANSWER_TIMEOUT_S: Final = 10.0
-POLL_S: Final = 0.2
 READING: Final = {
     "group.id": "tailpack-report", "enable.auto.commit": False, "enable.partition.eof": True,
     "isolation.level": "read_committed", "error_cb": lambda _: None,  # the exception has the message
 }  # fmt: skip
 EventWriter = Callable[[Path, Mapping[str, int]], set[int]]
-"""Writes Parquet files of events into a folder, and returns unsupported schema versions. Arguments: the folder, and
-location of each refused record → number of its dead letters."""
+"""(folder, location of a refused record → its dead letters) → unsupported versions. Writes events as Parquet."""
 
 
 class RunReader:
@@ -72,7 +70,7 @@ class RunReader:
         unread, answered_s = {*partitions}, time.monotonic()
         self._consumer.assign([TopicPartition(*part, OFFSET_BEGINNING) for part in unread])
         while unread:
-            if (message := self._consumer.poll(POLL_S)) is None:
+            if (message := self._consumer.poll(0.2)) is None:
                 if time.monotonic() - answered_s > ANSWER_TIMEOUT_S:
                     raise self._away("no record arrives")
                 continue
@@ -100,7 +98,7 @@ class RunReader:
 
     def _away(self, reason: str) -> ReportError:
         events, remedy = self.folder / EVENTS, "start it, or use a run folder with events.parquet"
-        incomplete = f"; {events} is incomplete: it holds no {stored.SUCCESS_FILE}" if events.exists() else ""
+        incomplete = f"; {events} is incomplete: it has no {stored.SUCCESS_FILE}" if events.exists() else ""
         return ReportError(f"Kafka at {self._address} does not answer ({reason}): {remedy}{incomplete}")
 
 
@@ -111,10 +109,7 @@ def _record(message: Message) -> Record:
 
 
 def report_here(folder: Path, announce: Callable[[str], None] = lambda _: None) -> Result | None:
-    """Report on the run in `folder` without Spark; None if it is too large. Raises ReportError.
-
-    announce: called with one line if the topics are read.
-    """
+    """Report on the run without Spark; None: it is too large. announce: prints a line. Raises ReportError."""
     if not stored.is_complete(folder / EVENTS):
         reader = RunReader(folder)
         if (records := reader.count()) > MAX_RECORDS:
@@ -147,7 +142,7 @@ def gather(reader: RunReader, folder: Path, write_events: EventWriter) -> None:
             if versions := write_events(places[EVENTS], refused):
                 raise ReportError(f"{topics}: {stored.version_error(versions)}")
             if not stored.count(places[EVENTS]):
-                raise ReportError(f"{topics}: empty: no event was produced, nothing to report")
+                raise ReportError(f"{topics}: no event was produced, so there is nothing to report")
             for name, place in places.items():  # the journal first: events never exist without it
                 (place / stored.SUCCESS_FILE).touch()
                 shutil.rmtree(folder / name, ignore_errors=True)

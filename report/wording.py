@@ -1,4 +1,4 @@
-"""Numbers as text. Terminal, page, tables and verdict share these functions, so they round alike."""
+"""Format numbers. Terminal, page, tables and verdict use these functions, so they round in the same way."""
 
 UNKNOWN = "–"
 
@@ -7,8 +7,7 @@ def share(value: float | None) -> str:
     """Return 0.99948 as "99.948 %". It is truncated, not rounded, so that "100 %" means all."""
     if value is None:
         return UNKNOWN
-    text = f"{int(value * 100_000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".")
-    return f"{text} %"
+    return f"{int(value * 100_000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".") + " %"
 
 
 def share_difference(value: float) -> str:
@@ -49,7 +48,7 @@ def cost_difference(value: float) -> str:
 
 
 def over(value: float | None) -> str:
-    """Return a ratio − 1 in percent: "+4.1 %"."""
+    """Return a relative difference in percent: 0.041 becomes "+4.1 %"."""
     return UNKNOWN if value is None else _with_sign(value, f"{abs(100 * value):.1f} %")
 
 

@@ -1,1 +1,1 @@
-"""Order, Payment, Shipment, Notification, and the consumer that Payment stands on."""
+"""The services Order, Payment, Shipment and Notification, and the Kafka consumer of replicas that follow plans."""

@@ -1,7 +1,7 @@
-"""One replica of a stage that follows plans: consume, take the service time, decide, write.
+"""One replica of a stage that follows plans. For each event it takes the service time, decides, and writes the output.
 
-It has no state. A repeated record gives the same output again, with the same id; with `guarantee = exactly_once` in
-every group there are no repeats. Its output topics are in the namespace of its input topic.
+It has no state. A repeated record gives the same output again, with the same id. There are no repeats if every group
+has `guarantee = exactly_once`. Its output topics are in the namespace of its input topic.
 """
 
 import asyncio
@@ -15,18 +15,19 @@ import msgspec
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
+from contracts.settings import shared_fields
 from contracts.topics import Group, Topic
 from contracts.validation import InvalidSettingsError
 from services.common import traces
 from services.common.records import Refusal, ServiceError, decoder, encode
-from services.consumer import Event, PlanConsumer, Refused, ReplicaError
+from services.consumer import Event, Options, PlanConsumer, Refused, ReplicaError
 from services.consumer.environment import topics_of
 from services.consumer.metrics import Latencies
-from services.payment.replica import ReplicaSettings, Server, ServiceTimes, options_of
+from services.payment.replica import ReplicaSettings, Server, ServiceTimes
 
 Output = PaymentSettled | ShipmentScheduled | NotificationSent | None
 Rule = Callable[[Event, str, int], Output]
-"""Event, name of the replica, end of service (µs since the epoch) → output. Raises Refused."""
+"""Returns the output for an event, the replica's name and the end of service (µs since the epoch). Raises Refused."""
 
 
 def typed_rule(kind: type[msgspec.Struct], decide: Callable[[Any, int], Output]) -> Rule:
@@ -43,7 +44,7 @@ def typed_rule(kind: type[msgspec.Struct], decide: Callable[[Any, int], Output])
 
 
 class PlanStage:
-    """The replica. rules: input topic without its namespace → rule; writes: output topic without its namespace.
+    """A replica. rules: input topic without its namespace → rule. writes: output topic without its namespace.
 
     latency_of: returns the latency of an output, seconds. None: the consumer measures from the event's timestamp.
     Raises InvalidSettingsError if the configured topic has no rule.
@@ -69,17 +70,16 @@ class PlanStage:
         self._target = namespace + writes
         self._server = Server(ServiceTimes(settings))
         self._latency_of = latency_of
-        dead_letters = namespace + Topic.DEAD_LETTERS
         others = {read: max(1, settings.payment_partitions), self._target: 1}
-        options = options_of(settings)
+        options = Options(**shared_fields(settings, Options))
         self._latencies = Latencies(options)
         self.consumer = PlanConsumer(
             settings.replica,
             connection,
-            topics_of(connection, settings, dead_letters=dead_letters, stage=stage, others=others),
+            topics_of(connection, settings, dead_letters=namespace + Topic.DEAD_LETTERS, stage=stage, others=others),
             self.handle,
             options=options,
-            busy_s=lambda: self._server.busy_s,
+            busy_s=lambda: self._server.deadlines.busy_s,
             latencies=self._latencies if latency_of else None,
         )
 

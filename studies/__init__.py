@@ -1,1 +1,1 @@
-"""Studies that reproduce published tables. Only their commands import them."""
+"""Studies that reproduce published tables. Only `tailpack dev paper` imports them."""

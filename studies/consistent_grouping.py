@@ -1,4 +1,4 @@
-"""Nasir et al. 2017: the effect of partitioners on the balance of workers, for streams of Zipf-distributed keys."""
+"""Reproduce Nasir et al. 2017: how evenly partitioners load workers, for streams of Zipf-distributed keys."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
@@ -16,32 +16,32 @@ from studies.grouped_streams import KEYS, Arrivals, Stream, play
 from studies.verdict import FACT, Statement, StudyResult, judge, verdict
 
 PAPER: Final = "Nasir et al. 2017"
-PARTITIONERS: Final[tuple[Partitioner, ...]] = tuple(one for one in Partitioner if one is not Partitioner.EXPLICIT)
-KG, PKG, POTC, PORC, CH, SG, CG = (one for one in PARTITIONERS if one is not Partitioner.STICKY_SPLIT)
+PARTITIONERS: Final[tuple[Partitioner, ...]] = tuple(kind for kind in Partitioner if kind is not Partitioner.EXPLICIT)
+KG, PKG, POTC, PORC, CH, SG, CG = (kind for kind in PARTITIONERS if kind is not Partitioner.STICKY_SPLIT)
 EVENTS, QUICK_EVENTS = 10_000_000, 400_000
 SHORTER_BY: Final = 5
-"""Factor by which streams are shorter: for sources and ε, and for skew and workers in all seeds but the first."""
+"""Streams of SOURCE and LIMIT are shorter by this factor. Those of SKEW are too, except with the first seed."""
 SEEDS, QUICK_SEEDS = 5, 2
 SKEWS: Final = (0.1, 0.4, 0.8, 1.2, 1.6, 2.0)
 WORKERS: Final = (5, 10, 50, 100)
 SOURCES: Final = (1, 10, 50, 100)
 EPSILONS: Final = (0.001, 0.01, 0.1, 0.5, 1.0)
 BOUNDED: Final = (PORC, CH, CG)
-"""Partitioners whose imbalance ε limits."""
+"""Partitioners whose imbalance is limited by ε."""
 VIRTUALS: Final = (1, 10, 100)
-"""Virtual workers of each worker."""
+"""Numbers of virtual workers per worker."""
 SETUPS: Final = ((3.0, 5.0), (5.0, 4.0), (2.0, 10.0))
-"""Capacities of the last two of ten machines; the others have 1. They change after 6 and 12 of 18 million events."""
+"""Capacities of the last two of ten workers; the others have 1. CHANGE uses each for a third of its events."""
 SKEW, SOURCE, CAPACITY, CHANGE, LIMIT, VIRTUAL_WORKERS = (
     "skew and workers", "sources", "capacities {3, 5}", "capacities that change", "epsilon", "virtual workers",
 )  # fmt: skip
 MEASURES: Final = ("imbalance", "memory", "queue_half_s", "queue_end_s")
 NEAR_ZERO: Final = 0.01 + FACT
-"""Largest imbalance of a balanced group: the paper's ε, with the tolerance of printed figures."""
+"""Largest imbalance of a group that counts as balanced: the paper's ε plus the tolerance of printed figures."""
 
 
 class Cell(NamedTuple):
-    """One partitioner on one kind of stream."""
+    """A partitioner, and the kind of stream that it partitions."""
 
     study: str
     partitioner: Partitioner
@@ -59,11 +59,11 @@ Figures = Mapping[str, Sequence[float]]
 """Measure → value of each seed."""
 Cells = Mapping[Cell, Figures]
 Observation = tuple[str, bool]
-"""(observed figures as text, whether they confirm the statement)."""
+"""Pair: observed figures as text, and whether they confirm the statement."""
 
 
 def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], list[tuple[Partitioner, float, int]]]]:
-    """Yield (study, stream, ways to play it) of one seed. first: the seed whose streams have full length."""
+    """Yield study, stream, and ways to play it, for one seed. first: whether its streams have full length."""
     every = [(partitioner, EPSILON, VIRTUAL_PER_WORKER) for partitioner in PARTITIONERS]
     plain: dict[str, Any] = {"events": events, "skew": 1.0, "capacities": ((1.0,) * 10,)}
     unequal = {**plain, "capacities": (_ten_with(*SETUPS[0]),)}
@@ -75,23 +75,23 @@ def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], 
         yield SKEW, {**(plain if first else fewer), "skew": skew, "capacities": ((1.0,) * workers,)}, every
     for sources in SOURCES:
         yield SOURCE, {**fewer, "sources": sources}, every
-    yield LIMIT, fewer, [(one, epsilon, VIRTUAL_PER_WORKER) for epsilon in EPSILONS for one in BOUNDED]
+    yield LIMIT, fewer, [(bounded, epsilon, VIRTUAL_PER_WORKER) for epsilon in EPSILONS for bounded in BOUNDED]
     yield VIRTUAL_WORKERS, unequal, [(CG, EPSILON, virtual) for virtual in VIRTUALS]
 
 
 def play_job(job: Job) -> Row:
-    """Play one stream in each way; return the label of the way → its measures."""
+    """Play one stream in each way; return label of the way → measures."""
     params = dict(job.changes)
     arrivals = Arrivals(Stream(**{key: params[key] for key in params if key != "ways"}, seed=job.seed))
     found = {}
     for partitioner, epsilon, virtual in params["ways"]:
-        one = play(arrivals, Partitioner(partitioner), epsilon=epsilon, virtual=virtual)
-        found[_label(partitioner, epsilon, virtual)] = {name: round(one[name], 6) for name in MEASURES}
+        figures = play(arrivals, Partitioner(partitioner), epsilon=epsilon, virtual=virtual)
+        found[_label(partitioner, epsilon, virtual)] = {name: round(figures[name], 6) for name in MEASURES}
     return found
 
 
 def reproduce(folder: Path, *, events: int = EVENTS, seeds: int = SEEDS, **how: Any) -> StudyResult:
-    """Play the paper's streams with every partitioner, and compare with the statements of the paper."""
+    """Play the paper's streams with every partitioner, and compare the results with the statements of the paper."""
     plays = [
         (study, stream, ways, _job(study, stream, ways, seed))
         for seed in range(1, seeds + 1)
@@ -111,7 +111,7 @@ def reproduce(folder: Path, *, events: int = EVENTS, seeds: int = SEEDS, **how: 
 
 
 def _job(study: str, stream: Mapping[str, Any], ways: Sequence[tuple[Partitioner, float, int]], seed: int) -> Job:
-    params = {**stream, "ways": tuple((str(one), epsilon, virtual) for one, epsilon, virtual in ways)}
+    params = {**stream, "ways": tuple((str(partitioner), epsilon, virtual) for partitioner, epsilon, virtual in ways)}
     return Job(scenario="consistent-grouping", policy=study, seed=seed, changes=sorted_changes(params))
 
 
@@ -124,13 +124,13 @@ def _ten_with(*last: float) -> tuple[float, ...]:
 
 
 def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
-    """Yield each statement with its verdict: reproduced if it holds in every cell that it refers to.
+    """Yield each statement with its verdict. It is reproduced if it holds in every cell that it refers to.
 
-    A limit holds in a cell if every seed meets it; an order of two cells if it is significant in paired seeds.
+    A limit holds in a cell if every seed meets it. An order of two cells holds if it is significant in paired seeds.
     """
 
-    def of(study: str, *groupings: Partitioner) -> list[Cell]:
-        return [cell for grouping in groupings for cell in cells if (cell.study, cell.partitioner) == (study, grouping)]
+    def of(study: str, *partitioners: Partitioner) -> list[Cell]:
+        return [cell for kind in partitioners for cell in cells if (cell.study, cell.partitioner) == (study, kind)]
 
     def balanced(cell: Cell, limit: float = NEAR_ZERO) -> bool:
         return max(cells[cell]["imbalance"]) <= limit
@@ -149,7 +149,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
     def rises(lines: Iterable[Sequence[Cell]], measure: str) -> list[Observation]:
         return [pair for line in lines for a, b in pairwise(line) for pair in orders([a], [b], measure)]
 
-    by_skew = [[one for one in of(SKEW, KG) if one.workers == workers] for workers in WORKERS]
+    by_skew = [[row for row in of(SKEW, KG) if row.workers == workers] for workers in WORKERS]
     hot = {cell: cell.workers / (1 / np.arange(1, KEYS + 1) ** cell.skew).sum() for cell in of(SKEW, PKG)}
     clear = [cell for cell in hot if hot[cell] <= 0.2 or hot[cell] > 2]
     queues = [(cell, cells[cell]["queue_half_s"], cells[cell]["queue_end_s"]) for cell in of(CAPACITY, KG, SG)]
@@ -158,24 +158,24 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
         ("KG's imbalance grows with workers", "grows", rises(zip(*by_skew, strict=True), "imbalance")),
         ("PKG is balanced while the hottest key has p₁ ≤ 1/(5n), and not where p₁ > 2/n", "balanced, unbalanced",
          extent(clear, lambda cell: balanced(cell) if hot[cell] <= 0.2 else unbalanced(cell))),
-        ("PoTC, SG, PoRC and CH stay balanced, whatever the skew and the workers", "balanced",
+        ("PoTC, SG, PoRC and CH stay balanced with any skew and number of workers", "balanced",
          extent(of(SKEW, POTC, SG, PORC, CH))),
         *((f"memory: {less} < {more}", "less", orders(of(SKEW, less), of(SKEW, more), "memory"))
           for less, more in ((KG, PKG), (PKG, PORC), (PORC, POTC), (PORC, SG))),
-        ("as many sources as you like: PoRC, CH and CG stay balanced with 1 to 100", "balanced",
+        ("PoRC, CH and CG stay balanced with 1 to 100 sources", "balanced",
          extent(of(SOURCE, PORC, CH, CG))),
-        ("workers that differ, {3, 5}: CG alone keeps its imbalance near zero", "near zero; the others not",
+        ("with capacities {3, 5}, only CG has an imbalance near zero", "near zero; the others not",
          extent(of(CAPACITY, *PARTITIONERS[:-1]), lambda c: (balanced if c.partitioner is CG else unbalanced)(c))),
-        ("workers that differ: the queues of KG and SG grow", "grow",
+        ("with capacities {3, 5}, the queues of KG and SG grow", "grow",
          [(f"{cell}: {fmean(half):.3f} s half-way, {fmean(end):.3f} s at the end", _is_larger(half, end))
           for cell, half, end in queues]),
-        ("capacities that change: CG finds its balance again, within a tenth of what was sent since", "balanced again",
+        ("after each change of capacities, CG is balanced again within a tenth of the events", "balanced again",
          extent(of(CHANGE, CG))),
         ("PoRC, CH: their imbalance is at most ε", "at most ε",
          extent(of(LIMIT, PORC, CH), lambda cell: balanced(cell, cell.epsilon + FACT))),
         ("PoRC, CH: a larger ε takes less memory", "falls",
-         rises((of(LIMIT, one)[::-1] for one in (PORC, CH)), "memory")),
-        ("100 virtual workers a worker balance better than 10, and 10 than one", "better",
+         rises((of(LIMIT, bounded)[::-1] for bounded in (PORC, CH)), "memory")),
+        ("100 virtual workers per worker balance better than 10, and 10 better than 1", "better",
          rises([of(VIRTUAL_WORKERS, CG)[::-1]], "imbalance")),
     ]  # fmt: skip
     for what, published, found in claims:
@@ -186,7 +186,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
             verdict=verdict(not failed),
         )  # fmt: skip
     for what, published in (
-        ("on its traces of Twitter and Wikipedia all of this holds, too", "it does"),
+        ("the statements also hold on traces of Twitter and Wikipedia", "they do"),
         ("on Storm: throughput up to 2 ×, latency 3.44 × better than KG (section VII swaps the two)", "2 ×, 3.44 ×"),
     ):
         yield Statement(paper=PAPER, table="Statements", what=what, published=published)

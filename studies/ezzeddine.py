@@ -1,4 +1,4 @@
-"""Ezzeddine et al., CLOSER 2024 and ICCBDC 2022: the statements of the two papers, and the runs that check them."""
+"""Reproduce two papers of Ezzeddine et al., CLOSER 2024 and ICCBDC 2022: their statements, and runs that check them."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ REBALANCE: Final[dict[tuple[float, str], dict[str, float]]] = {
     (2.0, "algorithm-1"): {"in_sla": 0.854, "replica_minutes": 34.16},
     (2.0, "algorithm-2"): {"in_sla": 0.994, "replica_minutes": 44.7},
 }
-"""(t_r in s, policy) → printed figures on W1 with rebalances of this duration."""
+"""(rebalance time t_r in s, policy) → printed figures on W1."""
 LOAD_AWARE, STICKY = "load-aware", "sticky"
 PLACED: Final[dict[tuple[str, str, float], dict[str, float]]] = {
     ("w3", LOAD_AWARE, 1.0): {"in_sla": 1.0, "replica_minutes": 18.0},
@@ -56,17 +56,17 @@ PLACED: Final[dict[tuple[str, str, float], dict[str, float]]] = {
     ("w4", STICKY, 1.0): {"in_sla": 0.77},
     ("w4", LOAD_AWARE, 30.0): {"in_sla": 0.86},
 }
-"""(scenario, assignment, decision interval in s) → ICCBDC 2022. Sticky is run with the same counts."""
+"""(scenario, assignment, decision interval in s) → printed figures of ICCBDC 2022. STICKY has the same counts."""
 
 EAGER_CLUSTER: Final[Changes] = {"rebalance_protocol": "eager", "heartbeat_s": 3.0, "rebalance_time_s": 0.05}
-"""Each rebalance stops the whole group for t_r. Members learn of it at their heartbeat: 3 s, or as the row states."""
+"""Each rebalance stops the whole group for t_r. A member learns about it at its heartbeat, every 3 s by default."""
 COOL_DOWN: Final[Changes] = {"cool_down_up_s": 10.0, "cool_down_down_s": 10.0}
 UNKNOWN_OVERHEAD: Final[Changes] = {"slow_factor": 1.14, "slow_until_s": 86_400.0}
-"""Events take 5.7 ms, but policies assume μ = 200."""
+"""An event takes 5.7 ms, but policies assume a service rate (μ) of 200 events/s."""
 POLLS: Final[Changes] = {"poll_events": 500}
-"""Lag includes a poll until its commit; 500 is the default maximum of Kafka's consumers."""
+"""The lag includes up to 500 events of a poll until they are committed. 500 is the default of Kafka's consumers."""
 NO_HYSTERESIS: Final[Changes] = {"f_down": 0.9}
-"""The printed cost of `linear` implies this: with 0.4 it keeps more replicas longer and costs 30.6 r-m on W1."""
+"""The printed cost of `linear` implies f_down = 0.9. With 0.4 the cost on W1 would be 30.6 replica-minutes."""
 CLOSER_INTERPRETATIONS: Final[dict[str, Changes]] = {
     "text": {},
     "cool-down": COOL_DOWN,
@@ -77,26 +77,26 @@ CLOSER_INTERPRETATIONS: Final[dict[str, Changes]] = {
     "cool-down, no hysteresis": {**COOL_DOWN, **NO_HYSTERESIS},
     "cool-down, unknown overhead, no hysteresis": {**COOL_DOWN, **UNKNOWN_OVERHEAD, **NO_HYSTERESIS},
 }
-"""Name of an interpretation → its settings, the same for every row and policy."""
+"""Name of an interpretation → its settings, which are used for every row and policy."""
 ICCBDC_INTERPRETATIONS: Final[dict[str, Changes]] = {
     "nominal": {},
     "μ 95": {"overhead_s": 0.000526},
     "μ 95, polls": {"overhead_s": 0.000526, **POLLS},
 }
 NO_COST: Final[Changes] = {"rebalance_protocol": "incremental", "pause_s": 0.0}
-"""Start-up and handover cost nothing: the papers computed their references without a run."""
+"""Starts and handovers take no time, because the papers computed their references without a run."""
 REFERENCES: Final[dict[str, Changes]] = {"paper-optimal": {}, "overprovisioned": {"initial_replicas": 5}}
-"""Policy → its settings: the second has all replicas from the start."""
+"""Reference policy → its settings."""
 BIN_EVENTS: Final = 85
-CLOSED_FORM: Final = "our taxi workload is a closed form: the published trace has no licence and more noise"
-ONE_RUN: Final = "the paper has one run on a cluster"
-CONTRADICTS_ITSELF: Final = "the paper's own figure integrates to 21.4 r-m"
+CLOSED_FORM: Final = "our taxi workload is a formula, because the published trace has no licence; it has less noise"
+ONE_RUN: Final = "the paper measured a single run on a cluster"
+CONTRADICTS_ITSELF: Final = "the curve in the paper adds up to 21.4 r-m"
 
 
 def reproduce(folder: Path, *, seeds: int = 5, **how: Any) -> StudyResult:
-    """Run the jobs of the two papers' statements, each once, and compare."""
+    """Run the jobs of both papers, and compare the results with the statements."""
     papers = [list(closer()), list(iccbdc())]
-    jobs = {one: one.jobs(seeds) for paper in papers for one in paper if isinstance(one, Run)}
+    jobs = {run: run.jobs(seeds) for paper in papers for run in paper if isinstance(run, Run)}
 
     def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
         return (row for paper in papers for row in under_best_interpretation(paper, jobs, rows))
@@ -138,13 +138,13 @@ def closer() -> Iterator[Printed]:
         yield from _pair("Heartbeat 3 s and 0.5 s, Algorithm 2", scenario, rows, f"{scenario}: 0.5 s > 3 s")
     for s in (0.5, 2.0):
         what, row = f"t_r {s:g} s", {"rebalance_time_s": s}
-        rows = [(f"{what}, {one}", one, row, REBALANCE[s, one]) for one in ("algorithm-1", "algorithm-2")]
+        rows = [(f"{what}, {name}", name, row, REBALANCE[s, name]) for name in ("algorithm-1", "algorithm-2")]
         yield from _pair("Rebalances made longer, W1", "w1", rows, f"{what}: algorithm-2 > algorithm-1")
     for what, published, why in (
         ("start-up of a replica", "88 % within 10 to 50 s", "`tailpack compare w1 --axis startup` sweeps it"),
         ("99th percentile of the rebalance time", "50 ms", "ours is measured live (docs/explanation/handover.md)"),
     ):
-        yield Statement(**where("Measured on their cluster", what), published=published, why=f"needs theirs; {why}")
+        yield Statement(**where("Measured on their cluster", what), published=published, why=f"on their cluster; {why}")
 
 
 def _pair(
@@ -160,7 +160,7 @@ def _interpretations(policy: str, *, skewed: bool = False, row: Changes | None =
     if policy in REFERENCES:
         return interpretations(policy, {"computed": NO_COST}, REFERENCES[policy])
     base = {**EAGER_CLUSTER, **({} if skewed else {"split": "random"})}
-    return interpretations(policy, {name: {**base, **one} for name, one in CLOSER_INTERPRETATIONS.items()}, row)
+    return interpretations(policy, {name: {**base, **more} for name, more in CLOSER_INTERPRETATIONS.items()}, row)
 
 
 def _run(table: str, what: str, scenario: str, printed: dict[str, float], tried: tuple[Interpretation, ...]) -> Run:
@@ -198,8 +198,8 @@ def iccbdc() -> Iterator[Printed]:
 
 
 def _placed(assigned: str, row: Changes) -> tuple[Interpretation, ...]:
-    every = {name: {**EAGER_CLUSTER, **one} for name, one in ICCBDC_INTERPRETATIONS.items()}
-    by_chance = {f"{name}, by chance": one for name, one in every.items()}
+    every = {name: {**EAGER_CLUSTER, **more} for name, more in ICCBDC_INTERPRETATIONS.items()}
+    by_chance = {f"{name}, by chance": changes for name, changes in every.items()}
     sticky = assigned == STICKY
     return interpretations("ffd-2022", every, row, SAME_COUNTS if sticky else "") + interpretations(
         "ffd-2022", by_chance, row, BY_CHANCE if sticky else ""

@@ -1,4 +1,4 @@
-"""A stream of keys, partitioned by its sources and served by workers of different speeds, in one pass."""
+"""Simulate a stream of keys that sources distribute over workers of different speeds."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,14 +14,14 @@ from partitioners.source import EPSILON, RULES, VIRTUAL_PER_WORKER, new_state
 KEYS: Final = 10_000
 PARTS: Final = 100
 MEAN_RATE: Final = 200.0
-"""Mean service rate of a worker, events/s: μ of the autoscaling papers."""
+"""Mean service rate (μ) of a worker, events/s; the same as in the autoscaling papers."""
 UTILISATION: Final = 0.8
 WINDOW_S: Final = 2.0
-"""Interval at which a worker signals that it is busy or idle."""
+"""Interval at which a worker signals whether it is busy or idle, in seconds."""
 BUSY_ABOVE, IDLE_BELOW = 0.85, 0.75
-"""Thresholds of the signals: offered work as a share of the interval."""
+"""A worker is busy if its events take more than the first share of the interval, and idle if less than the second."""
 WARM_UP: Final = 0.1
-"""If capacities differ: share of the events that imbalance ignores at the start and after each change."""
+"""If capacities differ, imbalance ignores this share of the events at the start and after each change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +32,13 @@ class Stream:
     skew: float
     """Exponent z of Zipf's law over KEYS keys."""
     capacities: tuple[tuple[float, ...], ...]
-    """Capacity of each worker, relative to an ordinary machine; one row per equal part of the run."""
+    """Capacity of each worker, relative to an ordinary machine. Each row applies to an equal part of the run."""
     sources: int = 1
     seed: int = 1
 
 
 class Arrivals:
-    """Keys and times of a stream, drawn once for all groupings."""
+    """Keys and times of a stream, which are generated once for all partitioners."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -47,7 +47,7 @@ class Arrivals:
         edges = np.cumsum(weights / weights.sum())
         self.keys = np.minimum(np.searchsorted(edges, chance.random(stream.events)), KEYS - 1).astype(np.int32)
         key_ids = chance.integers(0, 2**32, KEYS).tolist()
-        self.hashes = np.array([mix(one, 9) for one in key_ids], dtype=np.int64)
+        self.hashes = np.array([mix(key, 9) for key in key_ids], dtype=np.int64)
         shares = np.asarray(stream.capacities, dtype=float)
         self.rates = shares * (MEAN_RATE / shares.mean(axis=1, keepdims=True))
         gap_s = 1 / (UTILISATION * MEAN_RATE * shares.shape[1])
@@ -57,10 +57,10 @@ class Arrivals:
 def play(
     arrivals: Arrivals, partitioner: Partitioner, *, epsilon: float = EPSILON, virtual: int = VIRTUAL_PER_WORKER
 ) -> dict[str, float]:
-    """Group the events by one rule and serve them, each worker its own in their order; return what came of it.
+    """Distribute the events over the workers with one partitioner, serve them in order, and return measures.
 
-    imbalance: see `imbalance`. memory: pairs of worker and key per key that arrived. queue_half_s and queue_end_s: work
-    in the longest queue, half-way and at the end.
+    imbalance: see `imbalance`. memory: mean number of workers that a key reached. queue_half_s, queue_end_s: work in
+    the longest queue after half of the events, and at the end.
     """
     stream, rates = arrivals.stream, arrivals.rates
     workers = rates.shape[1]
@@ -83,9 +83,9 @@ def play(
 
 
 def imbalance(loads: NDArray[np.float64], capacities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return max U − mean U of each row, relative to m ÷ n, for U = load ÷ capacity of each of n workers, m events.
+    """Return (max U − mean U) / mean load of each row, where U is the load of a worker divided by its capacity.
 
-    Capacities are relative to an ordinary machine: U is the load in its units. Both arguments: shape (rows, n).
+    Capacities are relative to an ordinary machine. Both arguments have the shape (rows, workers).
     """
     normalised = loads / capacities
     found: NDArray[np.float64] = (normalised.max(axis=1) - normalised.mean(axis=1)) / loads.mean(axis=1)
@@ -93,7 +93,7 @@ def imbalance(loads: NDArray[np.float64], capacities: NDArray[np.float64]) -> ND
 
 
 def stack_states(partitioner: Partitioner, workers: int, sources: int, virtual: int) -> Any:
-    """Return the states of all sources: every array has one row per source."""
+    """Return the states of all sources in one record. Each of its arrays has one row per source."""
     each = [new_state(partitioner, workers, number=source, virtual=virtual) for source in range(sources)]
     rows: list[Any] = [np.array(some, dtype=np.int64) for some in zip(*each, strict=True)]
     return State(*rows)

@@ -1,4 +1,4 @@
-"""Landau et al. 2024: moves and costs of twelve packing heuristics on random walks of loads."""
+"""Reproduce Landau et al. 2024: moves and costs of twelve packing heuristics, with loads that are random walks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -19,20 +19,20 @@ PAPER: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"
 TABLE: Final = "Twelve packing algorithms: Rscore, CBS"
 EXISTING: Final = (*ARRIVAL_ORDER_PACKERS, "nfd", "ffd", "bfd", "wfd")
 THE_TWELVE: Final = (*EXISTING, "mwf", "mbf", "mwfp", "mbfp")
-"""The packers whose smallest number of consumers in an iteration is the reference of CBS."""
+"""All compared packers. CBS of a packer: its number of consumers, divided by the smallest of all twelve, minus 1."""
 ALWAYS_PARETO_OPTIMAL: Final = ("mbf", "mbfp", "mwf")
 HEADLINES: Final = {5: (-0.55, 0.118), 25: (-0.23, 0.088)}
-"""Largest step of a load → MWF's Rscore against the smallest of the existing eight; its consumers above the least."""
+"""Largest step δ of a load → MWF's Rscore, relative to the smallest of the existing eight, and MWF's CBS."""
 PARTITIONS: Final = 200
-"""Partitions of the published streams, known from the paper's data."""
+"""Number of partitions of the published streams, according to the paper's data."""
 TOLERANCE: Final = 0.005
-"""Allowed distance of a printed share from the range of our streams."""
+"""A printed share may be this far outside the range of our streams."""
 CAPACITY: Final = LANDAU_MAX
-"""Capacity of a consumer, in the unit of the loads. No load exceeds it."""
+"""Capacity of a consumer, in the unit of the loads. The load of a partition never exceeds it."""
 STREAMS, ITERATIONS = 20, 501
 QUICK_STREAMS, QUICK_ITERATIONS = 3, 101
 Owners = NDArray[np.int64]
-"""Shape (iterations, partitions): number of the consumer that owns the partition."""
+"""Number of the consumer that owns a partition, shape (iterations, partitions)."""
 Means = Mapping[str, list[tuple[float, float]]]
 """Packer → (Rscore, CBS) of each stream."""
 
@@ -42,7 +42,7 @@ class Stream(NamedTuple):
 
     loads: NDArray[np.int64]
     base_order: tuple[int, ...]
-    """A fixed permutation, which breaks ties between equal loads."""
+    """A fixed permutation of the partitions, by which packers order equal loads."""
     fresh_orders: NDArray[np.int64]
     """A permutation per iteration, for packers that use the order of arrival."""
 
@@ -50,7 +50,7 @@ class Stream(NamedTuple):
 def random_walk(*, partitions: int, iterations: int, delta: int, seed: Sequence[int]) -> Stream:
     """Return a stream whose loads change by a uniform integer in {-delta, …, delta} in each iteration.
 
-    Loads are clipped to 0 … CAPACITY. The paper's formula lacks the upper limit, so loads would exceed a consumer.
+    Loads are limited to 0 … CAPACITY. The paper's formula lacks the upper limit, so a load could exceed a consumer.
     """
     chance = np.random.default_rng(seed)
     loads = walk_loads(chance, partitions=partitions, seconds=iterations, delta=delta, start=None)
@@ -59,9 +59,9 @@ def random_walk(*, partitions: int, iterations: int, delta: int, seed: Sequence[
 
 
 def pack_all(packer: Packer, stream: Stream, *, fresh_order: bool = False) -> Owners:
-    """Return the owners after each iteration; each packing starts from the previous owners.
+    """Return the owners after each iteration. Each packing starts from the previous owners.
 
-    as_they_come: the packer is shown the partitions in a fresh order each time, as the paper's online algorithms are.
+    fresh_order: whether the packer gets the partitions in a new order each time, as the paper's online algorithms do.
     """
     history, owners = np.empty(stream.loads.shape, np.int64), dict[int, int]()
     for iteration, row in enumerate(stream.loads.tolist()):
@@ -72,15 +72,15 @@ def pack_all(packer: Packer, stream: Stream, *, fresh_order: bool = False) -> Ow
 
 
 def consumers(owners: Owners) -> NDArray[np.int64]:
-    """Return the number of consumers with partitions, by iteration."""
+    """Return the number of consumers with partitions in each iteration."""
     in_order = np.sort(owners, axis=1)
     return np.asarray(1 + np.count_nonzero(np.diff(in_order, axis=1), axis=1), np.int64)
 
 
 def rscore(owners: Owners, loads: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the load that changes its owner, in capacities of a consumer, by iteration: 0 in the first.
+    """Return the load that changes its owner in each iteration, in units of a consumer's capacity; 0 in the first.
 
-    Loads are those of the new iteration (equation 9 of the paper, as its code computes it).
+    The loads are those of the new iteration, as in equation 9 of the paper and in its code.
     """
     moved = np.zeros(owners.shape, np.bool_)
     moved[1:] = owners[1:] != owners[:-1]
@@ -90,7 +90,7 @@ def rscore(owners: Owners, loads: NDArray[np.int64]) -> NDArray[np.float64]:
 def pack_job(job: Job) -> Row:
     """Pack one stream with each packer; return packer → mean (Rscore, CBS) over iterations."""
     params = dict(job.changes)
-    # 1: the seed of all studies, so that streams are those of the printed results
+    # the leading 1 makes the streams equal to those of the stored results
     seed = (1, params["partitions"], params["delta"], job.seed)
     stream = random_walk(**params, seed=seed)
     owned = {name: pack_all(PACKERS[name], stream, fresh_order=name in ARRIVAL_ORDER_PACKERS) for name in THE_TWELVE}
@@ -103,7 +103,7 @@ def pack_job(job: Job) -> Row:
 
 
 def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATIONS, **how: Any) -> StudyResult:
-    """Pack streams of both steps, and compare with the statements of the paper."""
+    """Pack streams with both values of δ, and compare the results with the statements of the paper."""
     jobs = {
         (delta, number): Job(
             scenario="landau", policy="the-twelve", seed=number,
@@ -114,7 +114,7 @@ def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATI
 
     def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
         found = {
-            delta: {one: [tuple(rows[job][one]) for (of, _), job in jobs.items() if of == delta] for one in THE_TWELVE}
+            delta: {key: [tuple(rows[job][key]) for (of, _), job in jobs.items() if of == delta] for key in THE_TWELVE}
             for delta in HEADLINES
         }
         return statements(found, f"{streams} streams of {iterations} iterations")
@@ -123,7 +123,7 @@ def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATI
 
 
 def statements(found: Mapping[int, Means], reading: str) -> Iterator[Statement]:
-    """Yield the statements of the paper with our results. found: by the largest step of a load.
+    """Yield the statements of the paper with our results. found: largest step δ of a load → results.
 
     A printed share is reproduced if it is in the range of our streams.
     """
@@ -144,7 +144,7 @@ def statements(found: Mapping[int, Means], reading: str) -> Iterator[Statement]:
         front = {THE_TWELVE[at] for at in pareto_front([(-means[name][0], means[name][1]) for name in THE_TWELVE])}
         off = [f"{name} at δ = {delta}" for name in ALWAYS_PARETO_OPTIMAL if name not in front]
         exceptions["MBF, MBFP and MWF are Pareto-optimal among the twelve"] += off
-    first, last = ({name: bootstrap_interval([one for one, _ in found[delta][name]]) for name in THE_TWELVE}
+    first, last = ({name: bootstrap_interval([moved for moved, _ in found[delta][name]]) for name in THE_TWELVE}
                    for delta in HEADLINES)  # fmt: skip
     exceptions["the Rscore grows with δ for all algorithms"] = [
         name for name in THE_TWELVE if last[name].low <= first[name].high

@@ -1,4 +1,4 @@
-"""The counts of one run with other placements: by the group's assignor, or with random moves."""
+"""Repeat the replica counts of a run, but let the group's assignor or chance place the partitions."""
 
 import time
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from autoscaler.policies.planning import change, plan_for_count
 from bench.matrix import Job, Row, simulate_job
 
 SAME_COUNTS: Final = "its counts, placed by the group's assignor"
-"""The policy runs once; a second run has its counts at the same times, and the group places partitions itself."""
-BY_CHANCE: Final = "its counts, which partitions move left to chance"
-"""The same with an assignor that is sticky by count only: the choice of moved partitions depends in Kafka on the order
-of a hash set, here on the seed."""
+"""Mode in which a second run has the policy's counts at the same times, and the group places the partitions."""
+BY_CHANCE: Final = "its counts; chance determines which partitions move"
+"""The same mode with an assignor that fixes only the number of moves. In Kafka the order of a hash set determines
+which partitions move; here the seed does."""
 
 
 def run_job(job: Job) -> Row:
@@ -29,7 +29,7 @@ def run_job(job: Job) -> Row:
     began_s, question = time.perf_counter(), job.read_scenario()
     sent = build_events(question)
     placed, _ = run_scenario(question, sent, keep_events=False)
-    counts = tuple((one.at_s, one.replicas) for one in placed.changes)
+    counts = tuple((change.at_s, change.replicas) for change in placed.changes)
     chance = np.random.default_rng(question.seed) if job.how == BY_CHANCE else None
     replayed = Replayed(question.autoscaler.policy, counts, chance)
     run = simulate(sent.workload(), replayed, settings_of(question), keep_events=False)
@@ -42,13 +42,13 @@ class Replayed:
 
     name: str
     counts: tuple[tuple[float, int], ...]
-    """(time in s, number of replicas from then on), in order of time."""
+    """Pairs of a time in s and the number of replicas from then on, sorted by time."""
     chance: np.random.Generator | None = field(default=None, compare=False)
-    """Chooses the partitions that move; None: the group does."""
+    """Chooses the partitions that move; None: the group chooses them."""
     replica_prefix: str = "payment"
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the count at this time."""
+        """Return a plan with the other run's count at this time."""
         due = [replicas for at_s, replicas in self.counts if at_s <= observation.at_s]
         count = due[-1] if due else observation.requested_replicas
         plan = plan_for_count(observation, count, self.replica_prefix)
@@ -58,7 +58,7 @@ class Replayed:
 
 
 def equal_counts(observation: GroupObservation, plan: Plan, chance: np.random.Generator) -> Plan:
-    """Return the plan with owners whose numbers of partitions differ by at most one, with the fewest moves."""
+    """Return the plan with owners that have equal numbers of partitions (± 1), with the fewest moves."""
     owned: dict[str, list[int]] = {name: [] for name in plan.replicas}
     moving: list[int] = []
     for number in chance.permutation([load.partition for load in observation.partitions]).tolist():

@@ -1,4 +1,4 @@
-"""Comparison of printed table rows, differences of two rows, and single numbers with our runs."""
+"""Compare printed table rows, differences between two rows, and single numbers with our runs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ ROUNDING: Final = 1e-12
 
 
 class Rule(NamedTuple):
-    """Text of a figure, and its tolerance: the largest distance between the printed figure and that of one seed."""
+    """How a figure is printed, and how much our figure of one seed may differ from the published one."""
 
     figure: str
     """Name in our rows."""
@@ -30,7 +30,7 @@ RULES: Final = {
     "downs": Rule("replicas_removed", "{:.3g} downs".format, 1),
     "max_below_s": Rule("max_s", "worst {:.2f} s".format, 1e-9),
 }
-"""Printed figure → its rule. Replica-minutes have a relative tolerance. Ups and downs count replicas, not decisions."""
+"""Printed figure → its rule. The tolerance of replica-minutes is relative. Ups and downs are numbers of replicas."""
 
 
 def points(difference: float) -> str:
@@ -40,20 +40,20 @@ def points(difference: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """One interpretation of a paper's run."""
+    """Policy and settings of a run. The paper leaves some of them open."""
 
     name: str
     policy: str
     changes: Changes
     """Changes of the scenario."""
     row_changes: Changes = ()
-    """The subset of `changes` that belongs to the row, not to the interpretation."""
+    """Those of `changes` that belong to the row, not to the interpretation."""
     how: str = ""
     """Mode of the run, see `studies.same_counts`; empty: the policy decides."""
 
 
 Results = Mapping[str, Sequence[Row]]
-"""Name of an interpretation → one row per seed. Interpretations with a failed run are absent."""
+"""Name of an interpretation → one row per seed. Interpretations with a failed run are left out."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,7 +67,7 @@ class Run:
     printed: Mapping[str, float]
     interpretations: tuple[Interpretation, ...]
     reservation: str = ""
-    """Reason why our figures cannot be equal, printed if the row differs."""
+    """Reason why our figures may differ, printed if they do."""
 
     def jobs(self, seeds: int) -> dict[str, list[Job]]:
         """Return the jobs of each interpretation."""
@@ -80,7 +80,7 @@ class Run:
         }
 
     def off(self, row: Row) -> dict[str, float]:
-        """Return our figure minus the printed one, for each printed figure (replica-minutes: relative)."""
+        """Return for each printed figure by how much ours exceeds it. The difference of replica-minutes is relative."""
         found = {name: self.figure(name, row) - value for name, value in self.printed.items()}
         if "max_below_s" in found:
             found["max_below_s"] = max(0.0, found["max_below_s"])
@@ -93,17 +93,17 @@ class Run:
         return {name: by for name, by in self.off(row).items() if abs(by) > RULES[name].tolerance + ROUNDING}
 
     def holds(self, found: "Mapping[Run, Results]") -> dict[str, bool]:
-        """Return, by interpretation, whether one seed has all printed figures."""
+        """Return interpretation → whether all figures of at least one seed are within their tolerances."""
         return {name: any(not self.misses(row) for row in rows) for name, rows in found.get(self, {}).items()}
 
     def row(self, found: "Mapping[Run, Results]", reading: str) -> Statement:
-        """Return the statement under the interpretation `reading`; a row with a single one uses that."""
+        """Return the statement under the interpretation `reading`, or under the row's only interpretation."""
         printed_text = ", ".join(RULES[name].text(value) for name, value in self.printed.items())
         results = found.get(self, {})
         tried = self.interpretations
-        used = next((one for one in tried if one.name == reading or len(tried) == 1), None)
+        used = next((each for each in tried if each.name == reading or len(tried) == 1), None)
         if used is None or used.name not in results:
-            return _statement(self, printed_text, why="nothing was run")
+            return _statement(self, printed_text, why="no run finished")
         rows = results[used.name]
         nearest = min(rows, key=lambda row: max(abs(by) / RULES[name].tolerance for name, by in self.off(row).items()))
         misses = ", ".join(RULES[name].text(self.figure(name, nearest)) for name in self.misses(nearest))
@@ -111,7 +111,7 @@ class Run:
         return _statement(
             self,
             printed_text,
-            ours=", ".join(RULES[one].text(fmean(self.figure(one, row) for row in rows)) for one in self.printed),
+            ours=", ".join(RULES[rule].text(fmean(self.figure(rule, row) for row in rows)) for rule in self.printed),
             reading="; ".join(filter(None, [used.name, *row_changes, used.how])),
             verdict=verdict(not misses),
             why="; ".join(filter(None, [f"nearest seed: {misses}", self.reservation])) if misses else "",
@@ -119,7 +119,7 @@ class Run:
 
     @staticmethod
     def figure(name: str, row: Row) -> float:
-        """Return our figure for a printed one."""
+        """Return our value of a printed figure."""
         return float(row.get(RULES[name].figure) or 0.0)
 
 
@@ -134,10 +134,10 @@ class Contrast:
     worse: Run
 
     def differences(self, found: Mapping[Run, Results]) -> dict[str, list[float]]:
-        """Return the difference of each seed, by interpretation that both rows have."""
+        """Return interpretation → difference of each seed, for interpretations that both rows have."""
         better, worse = (found.get(run, {}) for run in (self.better, self.worse))
         return {
-            name: [one["in_sla"] - other["in_sla"] for one, other in zip(rows, worse[name], strict=True)]
+            name: [row["in_sla"] - other["in_sla"] for row, other in zip(rows, worse[name], strict=True)]
             for name, rows in better.items()
             if name in worse
         }
@@ -147,14 +147,14 @@ class Contrast:
         return min((difference - printed for difference in differences), key=abs)
 
     def holds(self, found: Mapping[Run, Results]) -> dict[str, bool]:
-        """Return, by interpretation, whether one seed has the printed difference."""
+        """Return interpretation → whether at least one seed has the printed difference."""
         return {name: abs(self._off(some)) <= SHARE + ROUNDING for name, some in self.differences(found).items()}
 
     def row(self, found: Mapping[Run, Results], reading: str) -> Statement:
         """Return the statement about the difference."""
         printed_text = points(self.better.printed["in_sla"] - self.worse.printed["in_sla"])
         if not (some := self.differences(found).get(reading)):
-            return _statement(self, printed_text, why="the interpretation did not give both")
+            return _statement(self, printed_text, why="the interpretation lacks one of both rows")
         return _statement(
             self,
             printed_text,
@@ -184,7 +184,7 @@ def fact(published: float, ours: float, *, reservation: str = "", **where: Any) 
 def under_best_interpretation(
     statements: Sequence[Printed], jobs: Mapping[Run, Mapping[str, Sequence[Job]]], rows: Mapping[Job, Row]
 ) -> Iterator[Statement]:
-    """Yield each statement of one paper with its verdict, under the interpretation that reproduces most of them."""
+    """Yield each statement of a paper with its verdict, under the interpretation that reproduces most of them."""
     found = {
         run: {
             name: [rows[job] for job in some]
@@ -194,18 +194,18 @@ def under_best_interpretation(
         for run, interpretations in jobs.items()
     }
     count: Counter[str] = Counter()
-    for one in statements:
-        if not isinstance(one, Statement) and len(holds := one.holds(found)) > 1:
+    for statement in statements:
+        if not isinstance(statement, Statement) and len(holds := statement.holds(found)) > 1:
             count.update({name: int(good) for name, good in holds.items()})
     reading = max(count, key=count.__getitem__, default="")
-    for one in statements:
-        yield one if isinstance(one, Statement) else one.row(found, reading)
+    for statement in statements:
+        yield statement if isinstance(statement, Statement) else statement.row(found, reading)
 
 
 def interpretations(
     policy: str, changes: Mapping[str, Mapping[str, Any]], row: Mapping[str, Any] | None = None, how: str = ""
 ) -> tuple[Interpretation, ...]:
-    """Return an interpretation for each of `changes`, by name. row: settings of this row, added to each."""
+    """Return an interpretation for each entry of `changes` (name → settings). row: settings added to all of them."""
     own = dict(row or {})
     return tuple(
         Interpretation(name, policy, sorted_changes({**base, **own}), sorted_changes(own), how)

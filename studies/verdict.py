@@ -1,4 +1,4 @@
-"""Statements of a paper compared with our results: one row each, with one of three verdicts."""
+"""Compare statements of a paper with our results. Each statement has one of three verdicts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ REPRODUCED: Final = "reproduced"
 DIFFERS: Final = "differs"
 UNKNOWN: Final = "cannot be checked"
 FACT: Final = 0.005
-"""Relative tolerance of a figure that needs no run: half a unit of the last digit of a share in percent."""
+"""Relative tolerance of a figure that needs no run: 0.5 %."""
 RULE: Final = (
     "A statement is *reproduced* if every printed figure is within its tolerance of ours under the interpretation of "
     "its paper, *differs* otherwise, and *cannot be checked* if no run here can prove or disprove it. The "
@@ -32,7 +32,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     published: str
     ours: str = "–"
     reading: str = ""
-    """The interpretation of the paper, and the settings of this row alone."""
+    """The interpretation of the paper, and settings that apply to this row only."""
     verdict: str = UNKNOWN
     why: str = ""
 
@@ -53,7 +53,7 @@ def judge(
     partly: bool = False,
     **how: Any,
 ) -> StudyResult:
-    """Run the jobs and return the statements about their rows. partly: `statements` accepts failed rows."""
+    """Run the jobs and return the statements about their rows. partly: whether `statements` accepts failed rows."""
     rows = run(jobs, folder, work=work, **how)
     missing = tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row)
     return StudyResult(rows=tuple(statements(rows)) if partly or not missing else (), missing=missing)
@@ -67,7 +67,7 @@ def verdict(holds: bool) -> str:
 def summary(rows: Sequence[Statement]) -> str:
     """Return the number of rows by verdict, as text."""
     count = Counter(row.verdict for row in rows)
-    return f"{len(rows)} statements: " + ", ".join(f"{count[one]} {one}" for one in (REPRODUCED, DIFFERS, UNKNOWN))
+    return f"{len(rows)} statements: " + ", ".join(f"{count[name]} {name}" for name in (REPRODUCED, DIFFERS, UNKNOWN))
 
 
 def page(rows: Sequence[Statement]) -> str:
@@ -78,8 +78,8 @@ def page(rows: Sequence[Statement]) -> str:
         parts += [f"## {paper}", summary(own) + "."]
         for name, found in groupby(own, key=lambda row: row.table):
             cells = [
-                (one.what, one.published, one.ours, one.reading, f"{one.verdict}{f': {one.why}' if one.why else ''}")
-                for one in found
+                (row.what, row.published, row.ours, row.reading, f"{row.verdict}{f': {row.why}' if row.why else ''}")
+                for row in found
             ]
             parts.append(f"**{name}**\n\n" + table(("", "published", "ours", "interpretation", "verdict"), cells))
     return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""`python -m tailpack` runs the `tailpack` command, and handles Ctrl-C from the first moment on."""
+"""`python -m tailpack` runs the `tailpack` command. It handles Ctrl-C even while modules are imported."""
 
 import signal
 import sys

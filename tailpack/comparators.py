@@ -1,7 +1,7 @@
-"""`python -m tailpack.comparators`: one Payment replica on librdkafka's consumer, until SIGTERM or SIGINT.
+"""`python -m tailpack.comparators`: run a Payment replica with librdkafka's consumer until SIGTERM or SIGINT.
 
-The handover benchmark compares `services.consumer` with it; TAILPACK_RUNTIME chooses the rebalance protocol. Events,
-callbacks, commits and reports are in one thread.
+The handover benchmark compares our consumer with it. TAILPACK_RUNTIME is its rebalance protocol. Events, callbacks,
+commits and reports are handled in one thread.
 """
 
 import logging
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 DRAIN_S: Final = 2.0  # longest wait for outputs before partitions are revoked
 IDLE_WAIT_S: Final = 0.05  # longest poll; it ends at once with an event, but not with a signal
 START_DEADLINE_S: Final = 30.0
-"""Longest wait for the broker: a restart takes less. After it a missing broker is an error."""
+"""Maximum time to wait for the broker, in seconds. A broker restarts in less time."""
 NEEDED: Final = dict.fromkeys((Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS), 0)
 
 
@@ -45,7 +45,7 @@ def _unknown_runtime(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparatorSettings(ReplicaSettings):
-    """Environment: the variables of `services.payment`, and TAILPACK_RUNTIME."""
+    """Settings: those of `services.payment`, and the runtime."""
 
     runtime: RebalanceProtocol
     """The rebalance protocol of the group."""
@@ -54,7 +54,7 @@ class ComparatorSettings(ReplicaSettings):
 
 
 class Client:
-    """The consumer and the producer of its outputs, driven by one loop."""
+    """A consumer, and the producer of its outputs. One loop calls both."""
 
     def __init__(self, settings: ReplicaSettings, connection: Connection, runtime: RebalanceProtocol) -> None:
         """Create both clients. Raises ServiceError if the group cannot be configured."""
@@ -66,7 +66,7 @@ class Client:
         self._commit_s = self._report_s = 0.0  # monotonic times at which each is due
         self._failed: KafkaError | None = None
         self._offsets: dict[int, OffsetTracker] = {}
-        """Owned partition → its tracker. A returning partition gets a new one, which ignores old callbacks."""
+        """Owned partition → its tracker. A partition that returns gets a new one, which ignores earlier callbacks."""
         self._committing = False
         own = connection.librdkafka() | SHARED | OUTPUT | {"client.id": settings.replica}
         self._producer = Producer(own, logger=log)
@@ -79,7 +79,7 @@ class Client:
             [self._named(Topic.PAYMENTS_REQUESTED)],
             on_assign=self._on_assign,
             on_revoke=self._on_revoke,
-            on_lost=self._remove_partitions,  # another member may own them: uncommitted events are served again there
+            on_lost=self._remove_partitions,  # another member may own them, and serves uncommitted events again
         )
         try:
             self._serve_until(stopped)
@@ -107,7 +107,7 @@ class Client:
         """Process acknowledgements, commit and report. Raises ServiceError if an output failed permanently."""
         self._producer.poll(0)
         if self._failed is not None:
-            raise ServiceError(f"an output was not written ({self._failed.str()}); restart it when Kafka is healthy")
+            raise ServiceError(f"an output was not written ({self._failed.str()}); the replica must restart")
         now_s = time.monotonic()
         if now_s >= self._report_s:
             self._report_s = now_s + PROGRESS_INTERVAL_S
@@ -139,7 +139,7 @@ class Client:
     def _report(self, *, stopping: bool = False) -> None:
         report = self._replica.report(stopping=stopping)
         key, value = report.replica.encode(), msgspec.json.encode(report)
-        self._producer.produce(self._named(Topic.PROGRESS), value=value, key=key)  # a lost report ends nothing
+        self._producer.produce(self._named(Topic.PROGRESS), value=value, key=key)  # a lost report does no harm
 
     def _on_assign(self, consumer: Consumer, added: Sequence[TopicPartition]) -> None:
         consumer.incremental_assign(list(added))
@@ -153,8 +153,9 @@ class Client:
         if offsets := self._committable([each.partition for each in revoked]):
             try:
                 self._consumer.commit(offsets=offsets, asynchronous=False)
-            except KafkaException as error:  # no loss: the events since the last commit are served again
-                log.warning("Commit before a handover refused: %s; its events are served again", error.args[0].str())
+            except KafkaException as error:  # not lost: the events since the last commit are served again
+                why = error.args[0].str()
+                log.warning("Kafka refused the commit before a handover (%s); its events are served again", why)
         self._remove_partitions(consumer, revoked)
 
     def _remove_partitions(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
@@ -176,18 +177,18 @@ class Client:
                 if each.error is None and each.partition in self._offsets:
                     self._offsets[each.partition].mark_committed(each.offset)
         elif not error.retriable():
-            log.info("Commit refused (%s); the next interval retries it", error.str())
+            log.info("Kafka refused a commit (%s); it is repeated after the next interval", error.str())
 
 
 def _raise_if_final(error: KafkaError) -> None:
-    """Raise ServiceError for a permanent error; librdkafka retries the others itself."""
+    """Raise ServiceError for a permanent error. librdkafka retries after other errors."""
     if error.fatal() or error.code() in {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}:
-        raise ServiceError(f"the consumer cannot go on ({error.str()}); correct the group's rights or settings")
-    log.warning("Consuming is interrupted: %s", error.str())
+        raise ServiceError(f"the consumer cannot continue ({error.str()}); correct the group's rights or settings")
+    log.warning("The consumer cannot read for now: %s; it retries", error.str())
 
 
 def run(settings: ComparatorSettings, connection: Connection) -> None:
-    """Serve until a signal arrives; the event being served is finished first. Raises ServiceError."""
+    """Serve until a signal arrives, and finish the current event. Raises ServiceError."""
     signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: signals.append(received))

@@ -1,4 +1,4 @@
-"""How a failing command ends: one line with the reason, and an exit status, without a traceback."""
+"""Define how a failing command ends: with an exit status and one line instead of a traceback."""
 
 import errno
 from typing import Final
@@ -20,7 +20,7 @@ REMEDIES: Final = {
 
 
 class TailpackError(Exception):
-    """A problem that the user can fix. The message is shown unchanged; the exit status is not 0."""
+    """A problem that the user can fix. Its message is printed unchanged, and the command fails."""
 
 
 def explain(error: OSError) -> str:

@@ -1,6 +1,6 @@
-"""Prepare the first run on an unknown machine: compile code, find a rate that its cores can serve, pause set-up.
+"""Prepare the first run on a machine: compile code, pause set-up, and find a rate that the cores can serve.
 
-`python -m tailpack.first_run compile` compiles; `python -m tailpack.first_run SECONDS` prints the speed of one core.
+`python -m tailpack.first_run compile` compiles. `python -m tailpack.first_run SECONDS` prints the speed of one core.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ from typing import Final
 import autoscaler
 
 LOOPS_PER_ORDER: Final = 2_400
-"""CPU time per order of the demo, in loops, summed over all processes. On two cores with 280,000 loops/s it was 1,950.
-The extra quarter leaves idle time, without which 99.9 % in time is not possible."""
+"""CPU time per order of the demo, in loops, summed over all processes. The measured value is 1,950 loops. A quarter is
+added, because 99.9 % of the events are in time only if the cores are sometimes idle."""
 MIN_LOAD_SHARE: Final = 0.1
 MEASURED_S: Final = 2.5
 LOOPS_PER_BATCH: Final = 50
@@ -46,7 +46,7 @@ def measure_cores(duration_s: float = MEASURED_S) -> float:
 
 
 def sustainable_share(loops: float, peak: float) -> float:
-    """Return the share (at most 1) of a peak load that the cores can serve. loops: loops/s. peak: orders/s."""
+    """Return the share (0.1 to 1) of a load that the cores can serve. loops: loops/s. peak: highest rate, orders/s."""
     share = loops / LOOPS_PER_ORDER / peak
     return 1.0 if share >= 1 else max(MIN_LOAD_SHARE, int(share * 20) / 20)
 
@@ -58,7 +58,7 @@ def pause_group(group: int | None) -> Iterator[None]:
         if group:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGSTOP)
-            os.sync()  # flush its data now, not while the load runs
+            os.sync()  # so that its data is not written while the load runs
         yield
     finally:
         if group:
@@ -72,7 +72,7 @@ def is_compiled() -> bool:
 
 
 def compile_all() -> None:
-    """Compile by simulating with every policy, computing an optimum and warming up the default policy."""
+    """Compile all code: simulate with every policy, compute an optimum, and warm up the default policy."""
     from autoscaler.live.loop import warm_up_policy  # noqa: PLC0415  `is_compiled` needs none of them
     from autoscaler.policies.registry import make_policy, policy_names  # noqa: PLC0415
     from bench.scenario import load_scenario  # noqa: PLC0415
@@ -87,12 +87,12 @@ def compile_all() -> None:
                 scenario = load_scenario("w1", {**short, **more, "autoscaler.policy": policy})
                 run_scenario(scenario, build_events(scenario), keep_events=bool(more))
             except ValueError:
-                continue  # the policy requires an option, or the optimum
+                continue  # the policy requires an option or the optimum
     scenario = load_scenario("w1", {**short, "autoscaler.policy": "clairvoyant"})
     sent = build_events(scenario)
     find_optimum(scenario, sent)
     run_scenario(scenario, sent, keep_events=False)
-    warm_up_policy(make_policy("tail-aware"), partitions=9, service_rate=50.0, interval_s=1.0)
+    warm_up_policy(make_policy("tail-aware"), 9, 1.0)
 
 
 if __name__ == "__main__":

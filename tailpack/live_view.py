@@ -1,4 +1,4 @@
-"""The live view of a run: load, latency against the target, handovers, owners, and each decision with its reason."""
+"""Draw the live view of a run: load, latency, handovers, owners of partitions, and decisions with their reasons."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bo
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """Progress of the run. elapsed_s: seconds since second 0 of the workload; negative during start-up."""
+    """Progress of the run. elapsed_s: seconds since second 0. During start-up it is minus the seconds so far."""
 
     title: str
     phase: str
@@ -35,7 +35,7 @@ class RunStatus:
 
 
 class Screen:
-    """The live view: redrawn continuously on a terminal, one line every 5 s elsewhere."""
+    """The live view. A terminal is redrawn continuously; any other output gets a line every 5 s."""
 
     def __init__(self, console: Console, watcher: Watcher, moment: Callable[[str], RunStatus]) -> None:
         self.watcher = watcher
@@ -55,7 +55,7 @@ class Screen:
             self._live.stop()
 
     def update(self) -> None:
-        """Read records for a quarter of a second, then draw."""
+        """Read records for 0.25 s, then draw the view."""
         state = self.watcher.poll(0.25)
         moment = self._moment(self.phase)
         if self._live:
@@ -93,7 +93,7 @@ def line(state: LiveState, moment: RunStatus) -> str:
 
 
 def sparkline(values: Iterable[float], width: int, top: float | None = None) -> str:
-    """Return the last `width` values as block characters. top: value of a full block; None: the highest value."""
+    """Return the last `width` values as block characters. top: value of a full block; None: highest of these values."""
     shown = list(values)[-width:]
     highest = top or max(shown, default=0.0) or 1.0
     return "".join(BLOCKS[min(8, max(0, round(value / highest * 8)))] for value in shown)
@@ -152,7 +152,7 @@ def _latency(state: LiveState) -> Panel:
 
 
 def _handovers(handovers: Handovers, latency_target_s: float) -> Panel:
-    """Return the worst latency of each second, and below it the number of partitions that moved in that second."""
+    """Return a panel with the worst latency of each second, and below it the number of partitions moved in it."""
     latency, moves = Text(), Text()
     for worst_s, moved in handovers.curve():
         style = "bold red" if worst_s > latency_target_s else "green"
@@ -171,12 +171,13 @@ def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
     rows = []
     for replica in sorted({*(partition.owner or "none" for partition in partitions), *state.replicas}):
         owned = [partition for partition in partitions if (partition.owner or "none") == replica]
-        rate = sum(one.arrival_rate for one in owned)
-        used = f"{rate:4.0f} ev/s = {100 * rate / tick.service_rate:3.0f} % of μ" if tick and owned else ""
+        rate = sum(load.arrival_rate for load in owned)
+        mu = tick.service_rate if tick else 0.0
+        used = f"{rate:4.0f} ev/s" + (f" = {100 * rate / mu:3.0f} % of μ" if mu else "") if owned else ""
         cells = Text()
-        for one in owned:
-            colour = PALETTE[one.partition % len(PALETTE)]
-            cells.append(f" p{one.partition} {one.arrival_rate:.0f} ", style=f"black on {colour}")
+        for load in owned:
+            colour = PALETTE[load.partition % len(PALETTE)]
+            cells.append(f" p{load.partition} {load.arrival_rate:.0f} ", style=f"black on {colour}")
             cells.append(" ")
         rows.append((replica, Text(used or str(state.replicas.get(replica, "")), style="dim"), cells))
     columns = (Column(no_wrap=True), Column(no_wrap=True), Column(ratio=1))

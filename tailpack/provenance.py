@@ -1,4 +1,4 @@
-"""The folder of a run, and its provenance: scenario, commit, command, versions, machine."""
+"""Create and find folders of runs, and describe the origin of a run: command, commit, versions and machine."""
 
 import datetime
 import os
@@ -26,7 +26,7 @@ REPORTED_PACKAGES: Final = ("tailpack", "aiokafka", "confluent-kafka", "faust-st
 
 
 def describe(scenario: Scenario, connection: Connection, command: str) -> RunInfo:
-    """Return run.json as it is at the start. The run is named after the namespace of its topics."""
+    """Return the description of a run at its start. Its name is the namespace of its topics."""
     return RunInfo(
         run=connection.namespace,
         scenario=msgspec.to_builtins(scenario),
@@ -47,7 +47,7 @@ def describe(scenario: Scenario, connection: Connection, command: str) -> RunInf
 
 
 def describe_simulated(scenario: Scenario, sent: "SentEvents", drained_us: int, folder: Path) -> RunInfo:
-    """Return run.json of a simulated run, named after its folder. Its second 0 is at time 0.
+    """Return the description of a simulated run. Its name is that of its folder, and second 0 is at time 0.
 
     sent: the events of the scenario, or of a trace. drained_us: time at which the last event was done.
     """
@@ -85,7 +85,7 @@ def command() -> str:
 
 
 def commit() -> str:
-    """Return the short commit of the checkout, with + if files differ from it; "" outside a checkout."""
+    """Return the short commit of the checkout, with + if it has changes; "" outside a checkout."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
@@ -105,7 +105,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> str:
-    """Return cores, memory and system in one phrase."""
+    """Return cores, memory and system as text."""
     memory_gib = psutil.virtual_memory().total / 2**30
     return f"{os.cpu_count()} cores, {memory_gib:.0f} GiB, {platform.system()} {platform.machine()}"
 

@@ -18,11 +18,11 @@ from tailpack.local.jars import java
 
 DEADLINE_S: Final = 1800.0
 SETUP_VARIABLE: Final = "TAILPACK_SPARK_SETUP"
-"""Environment variable in which `make demo` passes the pid of the process that is still installing Spark."""
+"""Environment variable with the pid of the process that installs Spark. `make demo` sets it."""
 
 
 def expect_spark() -> psutil.Process | None:
-    """Return the process that is installing Spark; None if Spark is installed. Raises TailpackError otherwise."""
+    """Return the process that installs Spark; None: it is installed. Raises TailpackError if neither is true."""
     with contextlib.suppress(psutil.NoSuchProcess, ValueError):
         return psutil.Process(int(os.environ.get(SETUP_VARIABLE, "")))
     importlib.invalidate_caches()
@@ -47,17 +47,17 @@ def write_report(
     while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
     extra: Sequence[str] = (),
 ) -> None:
-    """Run the report job on the run's folder; it writes result.json, events.parquet and report.html there.
+    """Run the report job for the folder `run`, in which it writes result.json, events.parquet and report.html.
 
     while_waiting: called every half second with name → pid of the job's processes.
-    Raises TailpackError with the job's last line if it fails, or if it takes longer than half an hour.
+    Raises TailpackError with the job's last line if it fails, and also if it takes longer than half an hour.
     """
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
     java()
     wait_for_spark(announce)
     arguments = [str(run), *extra, "--master", master]
     job: subprocess.Popen[bytes] | None = None
-    with tempfile.TemporaryFile() as output:  # not in the run folder: a full disk there would lose the error
+    with tempfile.TemporaryFile() as output:  # not in the run folder, whose disk may be full
         try:
             with defer_stop_signals():
                 job = subprocess.Popen(
@@ -71,7 +71,7 @@ def write_report(
                         raise TailpackError(f"the report failed: {_last_line(output)}")
                     return
                 members = enumerate(_process_tree(job))
-                while_waiting({f"spark {number}" if number else "spark driver": one.pid for number, one in members})
+                while_waiting({f"spark {number}" if number else "spark driver": each.pid for number, each in members})
             raise TailpackError(f"the report was not finished within {DEADLINE_S:.0f} s; see {log}")
         finally:
             if job:
@@ -90,7 +90,7 @@ def _process_tree(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
 
 
 def _end_process_tree(process: "subprocess.Popen[bytes]") -> None:
-    """Terminate a process, then kill those of its descendants that still run."""
+    """Terminate a process, then kill its descendants that still run."""
     others = _process_tree(process)[1:]
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):

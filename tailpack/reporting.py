@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportInputs:
-    """Inputs of a report that the user gave on the command line; None: not given."""
+    """Inputs of a report on the command line; None: the option is not used."""
 
     events: str | None = None
     """Path or URI of events outside the run folder."""
@@ -35,7 +35,7 @@ class ReportInputs:
     percentile: float | None = None
 
     def slo_arguments(self) -> list[str]:
-        """Return the SLO as arguments of the job; a run folder defines its own SLO."""
+        """Return the SLO as arguments of the job. They are only needed for events without a run folder."""
         options = (("--latency-target-s", self.latency_target_s), ("--percentile", self.percentile))
         return [word for name, value in options if value is not None for word in (name, f"{value:g}")]
 
@@ -53,10 +53,9 @@ def make_report(
     master: str,
 ) -> Path:
     """Report on the run in the folder `source`, or on the given events; return the folder. Raises TailpackError."""
-
-    announce = partial(console.print, highlight=False)
+    folder, announce = Path(source), partial(console.print, highlight=False)
     if inputs.events is not None:
-        folder, words = Path(source), _custom_events_arguments(Path(source), inputs)
+        words = _custom_events_arguments(folder, inputs)
         with console.status("computing the report"):
             write_report(folder, master=master, extra=words, announce=announce)
         return folder
@@ -67,22 +66,13 @@ def make_report(
     if inputs.slo_arguments():
         raise TailpackError(f"{source}: the run defines its own SLO; leave out {inputs.slo_arguments()[0]}")
     check_run(Path(source))
-    folder = Path(source)
     with _leftover_broker(folder, console), console.status("computing the report"):
         report_run(folder, master, announce)
     return folder
 
 
-def report_run(
-    folder: Path,
-    master: str,
-    announce: Callable[[str], None],
-    while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
-) -> None:
-    """Report on a run in this process, or by Spark if it is large or has a `master`. Raises TailpackError.
-
-    while_waiting: see `write_report`.
-    """
+def report_run(folder: Path, master: str, announce: Callable[[str], None], **more: Any) -> None:
+    """Report on a run, by Spark if it is large or has a `master`. more: of `write_report`. Raises TailpackError."""
     from report import ReportError  # noqa: PLC0415  numpy only where it is needed
     from report.page import page  # noqa: PLC0415
     from report.topics import report_here  # noqa: PLC0415
@@ -92,7 +82,7 @@ def report_run(
     except ReportError as error:
         raise TailpackError(f"the report failed: {error}") from error
     if result is None:
-        write_report(folder, master=master, announce=announce, while_waiting=while_waiting)
+        write_report(folder, master=master, announce=announce, **more)
     else:
         page.write(result, folder / page.PAGE_FILE)
 
@@ -128,7 +118,7 @@ def _custom_events_arguments(folder: Path, inputs: ReportInputs) -> list[str]:
 
 @contextmanager
 def _leftover_broker(folder: Path, console: Console) -> Iterator[None]:
-    """Run the broker whose data an interrupted run left in its folder, so that its topics can be read."""
+    """Run a broker on the data of an interrupted run, so that the run's topics can be read."""
     broker = Broker(folder / "kafka")
     started = broker.folder.exists() and broker.address() is None
     try:
@@ -155,7 +145,7 @@ def load_result(folder: Path) -> "Result":
         return Result.load(folder)
     except FileNotFoundError as missing:
         raise TailpackError(f"{folder} has no {RESULT_FILE}; leave out --kept to compute it") from missing
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, ValueError, RecursionError, msgspec.DecodeError) as error:
         raise TailpackError(f"{folder / RESULT_FILE}: not a valid result ({error})") from error
 
 
@@ -180,7 +170,7 @@ def add_other_policies(result: "Result", folder: Path, console: Console) -> "Res
 
 
 def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> None:
-    """Print the key figures and the path of the page; with `as_json`, also the result on standard output."""
+    """Print the key figures and the path of the page. as_json: whether to print the result on standard output too."""
     from report.page.answers import show  # noqa: PLC0415
 
     show(result, console)
@@ -195,7 +185,7 @@ def print_all(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would flush the rest again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python would write the rest at exit
         raise TailpackError(f"the report could not be written to standard output: {error.strerror}") from error
 
 

@@ -1,4 +1,4 @@
-"""One live run from start to report: broker, services, load, drain, Spark."""
+"""Perform a live run, from the start of the broker and the services to the report."""
 
 import contextlib
 import dataclasses
@@ -38,26 +38,26 @@ from tailpack.watch import LiveState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
 DRAIN_DEADLINE_S: Final = 60.0
-"""After the load has ended: the longest time without a finished event before missing events count as lost."""
+"""If no event finishes for this time after the end of the load, the missing events count as lost."""
 LEAD_S: Final = 1.0
-"""Time between the start signal and second 0, so that the generator is ready in time."""
+"""Minimum time from the start signal to second 0, in which the generator gets ready."""
 METER_EVERY_S: Final = 2.0
 
 
 @dataclass
 class Run:
-    """One live run. `execute` returns the folder with its report. No process outlives it, even after an error."""
+    """One live run. `execute` returns the folder with its report. All processes end with it, even after an error."""
 
     scenario: Scenario
     console: Console
     out: Path
     bootstrap_servers: str = ""
-    """"": the broker of `tailpack kafka start`, else a broker started for this run."""
+    """Empty: the broker of `tailpack kafka start`, or else a broker that is started for this run."""
     client_properties: str = ""
     web_port: int | None = None
     load_workers: int = 1
     name: str = ""
-    """Name of the run's folder, and namespace of its topics; "": a new name."""
+    """Name of the run's folder and namespace of its topics; empty: a new name."""
     fit_load: bool = False
     """Whether to measure the machine first, and to scale the load down to a rate that it can serve."""
     watch: Callable[[LiveState, RunStatus], None] = lambda _, __: None
@@ -67,7 +67,7 @@ class Run:
         self.scenario = self.scenario.for_live()
         self._compiled = is_compiled()
         self._setup: int | None = None
-        """Process group that is still installing Spark."""
+        """Process group that is still installing Spark; None: Spark is installed."""
         if self.web_port:
             free_ports([self.web_port], option="--web-ui")
         self._new = [folder for folder in (self.out, *self.out.parents) if not folder.exists()]
@@ -78,11 +78,11 @@ class Run:
         self._own_broker: Broker | None = None
         self._began = time.monotonic()
         self._first_at = 0.0
-        """Time at which the first event is sent, monotonic seconds; 0: not known yet."""
+        """Monotonic time at which the first event is sent, s; 0: not known yet."""
         self._phases: dict[str, float] = {}
 
     def execute(self) -> Path:
-        """Perform the live run; return its folder. Raises TailpackError, KeyboardInterrupt after all has stopped."""
+        """Perform the live run; return its folder. Raises TailpackError, or KeyboardInterrupt after all has stopped."""
         try:
             setup = expect_spark()
             self._setup = setup.pid if setup else None
@@ -96,7 +96,7 @@ class Run:
             wait_for_spark(self._log)
             self._save_info(versions=versions())
             with self.console.status("computing the report"):
-                report_run(self.folder, "", self._log, self._measure)
+                report_run(self.folder, "", self._log, while_waiting=self._measure)
             self._mark_phase("report written")
             self._save_info()
             self._log(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")
@@ -122,7 +122,7 @@ class Run:
             self.scenario = dataclasses.replace(self.scenario, load=load)
 
     def replay(self) -> Path:
-        """Send the load to services and an autoscaler that run elsewhere, and wait until it is finished; no report."""
+        """Send the load to services that run elsewhere, and wait until all events are finished. It makes no report."""
         try:
             connection = self._connection(self.bootstrap_servers)
             connection.librdkafka()  # raises for unreadable client properties, before anything is written
@@ -170,7 +170,7 @@ class Run:
                     self._until_done(stack, screen)
         except KeyboardInterrupt:
             self._save_info(interrupted=True)
-            self._log(f"stopped; the events so far are saved: tailpack report {self.folder}")
+            self._log(f"stopped; to report on the events so far: tailpack report {self.folder}")
             raise
         finally:
             with defer_stop_signals():
@@ -187,7 +187,7 @@ class Run:
                 raise TailpackError(f"{failed.name} does not start: {failed.ending()}; see {failed.log}")
             if time.monotonic() > deadline:
                 state = screen.watcher.state
-                why = "".join(f" ({one})" for one in [*state.incidents, *state.problems][-1:])
+                why = "".join(f" ({problem})" for problem in [*state.incidents, *state.problems][-1:])
                 late = f"not ready within {READY_DEADLINE_S:.0f} s: {', '.join(waiting)}{why}"
                 raise TailpackError(f"{late}; see {self.folder / 'logs'}")
 
@@ -198,14 +198,14 @@ class Run:
         if not waiting and ready < wanted:
             waiting = [f"replicas: {ready} of {wanted} ready"]
         if waiting and tick is None and not self._compiled:
-            waiting.append("autoscaler: compiling, once, for about 30 s")
+            waiting.append("autoscaler: compiling for about 30 s, only this time")
         if not all_exist(self.folder, READY_FILE, self.load_workers):
             waiting.append("load generator")
         return waiting
 
     def _start_load(self, stack: Stack) -> None:
         now_s = now_us() / 1e6
-        second = -(-(now_s + LEAD_S) // 1)  # a whole second: bursts begin there, ticks at a fixed offset
+        second = -(-(now_s + LEAD_S) // 1)  # a whole second, so that ticks have a fixed offset from bursts
         self._first_at = time.monotonic() + second - now_s
         self._mark_phase("first event sent", self._first_at)
         self.meter.full_s = 0.0

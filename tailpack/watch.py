@@ -18,11 +18,11 @@ from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
 
 WINDOW_S: Final = 5.0
-"""Window of the latency figures: long enough for a p99, short enough to show a burst."""
+"""Length of the window of latency figures, in seconds. It has enough events for a p99, and still shows bursts."""
 HISTORY: Final = 120
-"""Number of ticks in the curves."""
+"""Maximum number of ticks in the curves."""
 SECONDS: Final = 60
-"""Length of the handover curve."""
+"""Length of the handover curve, in seconds."""
 
 
 class _Finished(msgspec.Struct, frozen=True):
@@ -32,17 +32,17 @@ class _Finished(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Handovers:
-    """Handovers of a run so far, per second next to the latency, to show whether a move delays events."""
+    """Handovers of a run so far, and the worst latency of each second, to show whether moves delay events."""
 
     worst_s: dict[int, float] = field(default_factory=dict)
     """Second since 1970 → highest latency of the events finished in it."""
     moves_by_second: Counter[int] = field(default_factory=Counter)
-    """Second since 1970 → partitions that plans written in it moved to another replica."""
+    """Second since 1970 → number of partitions moved by plans that were written in it."""
     moved: int = 0
     plans: int = 0
     """Number of plans that moved a partition."""
     pauses_s: dict[int, float] = field(default_factory=dict)
-    """Epoch of the plan → longest time without service of a partition that it moved, as replicas report it."""
+    """Epoch of the plan → longest time for which a partition that it moved was not served, as replicas report it."""
 
     @property
     def longest_pause_s(self) -> float:
@@ -50,7 +50,7 @@ class Handovers:
         return max(self.pauses_s.values(), default=0.0)
 
     def curve(self) -> list[tuple[float, int]]:
-        """Return worst latency and moved partitions of the last SECONDS seconds, oldest first, without gaps."""
+        """Return worst latency and moved partitions of each of the last SECONDS seconds, oldest first."""
         seconds = [*self.worst_s, *self.moves_by_second]
         newest = max(seconds, default=-1)
         first = max(min(seconds, default=0), newest - SECONDS + 1)
@@ -64,7 +64,7 @@ class Handovers:
             self.moves_by_second[plan.at_us // 1_000_000] += plan.moved
 
     def record_progress(self, progress: Progress) -> None:
-        """Record the progress report of one replica."""
+        """Record the pauses in the progress report of one replica."""
         for rebalance in progress.recent_rebalances:
             if rebalance.taken and rebalance.pause_us > 0:
                 self.pauses_s[rebalance.epoch] = max(self.pauses_s.get(rebalance.epoch, 0.0), rebalance.pause_us / 1e6)
@@ -72,7 +72,7 @@ class Handovers:
 
 @dataclass(slots=True)
 class LiveState:
-    """The run so far. Latency is measured up to Payment: payment done − intended, in seconds."""
+    """State of the run so far. Latencies are in seconds, from an event's scheduled time until Payment is done."""
 
     latency_target_s: float
     finished: set[str] = field(default_factory=set)
@@ -82,7 +82,7 @@ class LiveState:
     first_done_us: int | None = None
     last_done_us: int = 0
     recent: deque[tuple[float, float]] = field(default_factory=deque)
-    """(read at, latency) of the events in the window, oldest first; monotonic seconds, seconds."""
+    """Pairs (monotonic time of reading in s, latency in s) of the events in the window, oldest first."""
     ticks: deque[TickRecord] = field(default_factory=lambda: deque(maxlen=HISTORY))
     plans: deque[PlanWritten] = field(default_factory=lambda: deque(maxlen=20))
     replicas: dict[str, ReplicaChange] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class LiveState:
 
     @property
     def tick(self) -> TickRecord | None:
-        """The newest tick that observed every partition."""
+        """The newest tick that observed the partitions; None: no tick did."""
         return next((tick for tick in reversed(self.ticks) if tick.partitions), None)
 
     @property
@@ -100,7 +100,7 @@ class LiveState:
         return self.ticks[-1].problems if self.ticks else ()
 
     def percentiles(self) -> tuple[float, float, float] | None:
-        """Median, p99 and maximum of the window, by nearest rank; None without events."""
+        """Return median, p99 and maximum latency of the window in s; None without events."""
         latencies = sorted(latency for _, latency in self.recent)
         if not latencies:
             return None
@@ -108,7 +108,7 @@ class LiveState:
         return latencies[(count - 1) // 2], latencies[max(0, -(-count * 99 // 100) - 1)], latencies[-1]
 
     def record_finished(self, order_id: str, timeline: Timeline, now: float) -> None:
-        """Record one finished event; a duplicate is ignored."""
+        """Record one finished event. Duplicates are ignored."""
         if order_id in self.finished or timeline.done_us is None:
             return
         self.finished.add(order_id)
@@ -143,7 +143,7 @@ class LiveState:
 
 
 class Watcher:
-    """Reads the topics of one run into a LiveState. Commits nothing, joins no group."""
+    """Reads the topics of one run into a LiveState. It commits nothing and joins no group."""
 
     def __init__(
         self,
@@ -159,13 +159,14 @@ class Watcher:
         }
         own = {"group.id": qualified(connection.namespace, "watcher"), "enable.auto.commit": False, "log_level": 0}
         self._consumer = Consumer(connection.librdkafka() | own)
-        partitions = [(name, range(partitions_of(one, 0, pipeline_partitions))) for name, one in self._names.items()]
-        self._consumer.assign([TopicPartition(name, number, 0) for name, numbers in partitions for number in numbers])
+        counts = {name: partitions_of(topic, 0, pipeline_partitions) for name, topic in self._names.items()}
+        places = [TopicPartition(name, number, 0) for name, count in counts.items() for number in range(count)]
+        self._consumer.assign(places)
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = JournalDecoder()
 
     def poll(self, timeout_s: float) -> LiveState:
-        """Record the records that arrive within `timeout_s`. It does not raise if the broker is unreachable."""
+        """Process the records that arrive within `timeout_s`. No error is raised if the broker is unreachable."""
         for record in self._consumer.consume(2000, timeout_s):
             if not record.error():
                 self._record(self._names[record.topic()], record.value())
@@ -177,7 +178,7 @@ class Watcher:
         self._consumer.close()
 
     def _record(self, topic: Topic, value: bytes | None) -> None:
-        """Record one Kafka record; skip it if it cannot be decoded."""
+        """Process one Kafka record. Records that cannot be decoded are skipped."""
         with suppress(*DECODE_ERRORS):
             if topic is Topic.JOURNAL:
                 if entry := self._journal.decode(value or b""):
@@ -192,5 +193,5 @@ class Watcher:
 
 
 def timeline_topic(topology: Topology) -> Topic:
-    """Return the last topic of a topology; its records hold complete timelines."""
+    """Return the last topic of a topology, whose records have complete timelines."""
     return Topic.NOTIFICATIONS_SENT if topology is Topology.PIPELINE else Topic.PAYMENTS_SETTLED

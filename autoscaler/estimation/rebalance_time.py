@@ -15,10 +15,10 @@ MAX_PAUSE_S: Final = 60.0  # a longer pause is an error of a clock: each rebalan
 
 
 class RebalanceTime:
-    """Estimates t_r as the p99 of the newest planned pauses; uses the setting until `MIN_PAUSES` were observed.
+    """Estimates t_r as the p99 of the newest planned pauses. Uses the setting until `MIN_PAUSES` were observed.
 
     fixed_s: the setting, which is always used if `learn` is False. warn: called with one sentence when the learned
-    time reaches the latency target; not again before it has fallen below.
+    time reaches the latency target, and not again until it has fallen below the target.
     """
 
     def __init__(self, fixed_s: float, *, learn: bool, latency_target_s: float, warn: Callable[[str], None]) -> None:
@@ -31,7 +31,7 @@ class RebalanceTime:
         self.pause_count = 0
 
     def observe(self, pauses_s: Iterable[float]) -> None:
-        """Add the reported pauses (s) of partitions that a plan moved. 0 was not measured; very long ones are wrong."""
+        """Add the reported pauses (s) of partitions that a plan moved. Pauses of 0 or above MAX_PAUSE_S are ignored."""
         for pause_s in pauses_s:
             if 0 < pause_s <= MAX_PAUSE_S:
                 self._pauses_s.append(pause_s)

@@ -1,9 +1,9 @@
-"""Service rate (μ) of each replica with a confidence interval. All replicas inform the estimate of one.
+"""Estimates each replica's service rate (μ) and its confidence interval. The estimate also uses the other replicas.
 
 The model uses logarithms of seconds per event, because machines differ by factors. The configured rate is correct to a
 factor e^±PRIOR_SPREAD. The typical replica comes from a random-effects model (DerSimonian, Laird 1986): a replica's
 value is the typical one plus a difference with variance τ², measured with an error of known variance. The estimate of a
-replica that has served many events is close to its measurement; with few events it is close to the typical one
+replica that has served many events is close to its measurement. With few events it is close to the typical one
 (empirical Bayes, Morris 1983).
 """
 
@@ -29,7 +29,7 @@ MEMORY_EVENTS: Final = 2000
 MIN_VARIANCE: Final = 1e-12
 """Lower bound of the variance of a replica's mean."""
 SAME_RATE_SHARE: Final = 0.05
-"""Relative difference of μ below which replicas count as equal: a plan gains nothing by distinguishing them."""
+"""Relative difference of μ below which replicas count as equal, because a plan gains nothing by distinguishing them."""
 
 
 class WorkCounters(NamedTuple):
@@ -63,7 +63,7 @@ class _Typical(NamedTuple):
 
 @dataclass(slots=True)
 class _Work:
-    """Work of one replica, as weighted sums over its events; older events count less."""
+    """Work of one replica, as weighted sums over its events. Older events count less."""
 
     last: WorkCounters
     samples: int = 0
@@ -83,7 +83,7 @@ class ServiceRates:
         self._typical: _Typical | None = None
 
     def observe(self, now: WorkCounters) -> None:
-        """Add one report. The first of an incarnation only sets its counters; an outdated report is ignored."""
+        """Add one report. The first of an incarnation only sets its counters. An outdated report is ignored."""
         work = self._work.setdefault(now.replica, _Work(now))
         if work.last.incarnation != now.incarnation:
             work.last = now
@@ -103,11 +103,11 @@ class ServiceRates:
         self._typical = None
 
     def keep(self, replicas: Collection[str]) -> None:
-        """Forget all replicas except those in `replicas`."""
+        """Forget the replicas that are not in `replicas`."""
         self._work, self._typical = {name: work for name, work in self._work.items() if name in replicas}, None
 
     def estimate(self, replica: str) -> RateEstimate:
-        """Return μ of one replica; for an unknown replica, the typical μ with a wider interval."""
+        """Return μ of one replica. For an unknown replica it is the typical μ, with a wider interval."""
         typical, work = self._fitted(), self._work.get(replica)
         log_s, variance = typical.value, typical.variance + typical.spread
         if work is not None and work.events:

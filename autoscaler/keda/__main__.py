@@ -38,7 +38,7 @@ MAX_POLL_AGE_S = 10.0
 
 
 def main(config: Path | None = None) -> int:
-    """Run until SIGTERM or SIGINT. config: a TOML file; the environment overrides it. Returns the exit code."""
+    """Run until SIGTERM or SIGINT. config: a TOML file. The environment overrides it. Returns the exit code."""
 
     def run() -> int:
         asyncio.run(_run(*read_settings(os.environ, KedaSettings, config)))

@@ -1,1 +1,1 @@
-"""The second half of a plan: carrying it out on a real Kafka, with real processes."""
+"""The live autoscaler: it observes a group on Kafka, and carries out plans with processes or pods."""

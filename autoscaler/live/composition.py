@@ -42,14 +42,9 @@ ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
 """Extra wait at a clean shutdown, after the last replica's SIGKILL."""
 EXTERNAL_STOP_S: Final = 45.0
-"""Extra time to stop a replica where the HPA deletes pods: it acts every 15 s; after 30 s we delete the pod."""
+"""Extra time to stop a replica if the HPA deletes pods. It acts every 15 s. After 30 s the launcher deletes the pod."""
 MAX_MISSED_TICKS: Final = 3
 """Decision intervals without a tick after which the health page answers 503."""
-
-
-def policy_from(settings: AutoscalerSettings) -> Policy:
-    """Return the policy inside its guards. Raises ValueError."""
-    return policy_config_of(settings).policy()
 
 
 def policy_config_of(settings: AutoscalerSettings) -> PolicyConfig:
@@ -103,7 +98,7 @@ class LiveAutoscaler:
         source = Source(
             last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  created below
             plan=lambda: self._group.page(),  # noqa: PLW0108
-            decisions=lambda limit: list(self._journal.recent)[: -limit - 1 : -1],
+            decisions=lambda limit: list(self._decisions.recent)[: -limit - 1 : -1],
             registry=self._metrics.registry,
             tick_limit_s=MAX_MISSED_TICKS * settings.decision_interval_s,
             problems=lambda: self._problems.current,
@@ -124,7 +119,8 @@ class LiveAutoscaler:
             obeys_plans=obeys_plans,
         )
         self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
-        self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, settings.payment_partitions)
+        interval_s, partitions = settings.decision_interval_s, settings.payment_partitions
+        self._offsets = OffsetReader.of(connection, settings, interval_s, partitions=partitions)
         self._offsets.count_partitions(DEADLINE_S)
         adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
         publisher = Publisher(
@@ -138,7 +134,7 @@ class LiveAutoscaler:
         )
         self._group = LiveGroup(
             settings,
-            loads=LoadReader(self._offsets),
+            loads=LoadReader(self._offsets, shares=self._reports.record_shares),
             reports=self._reports,
             publisher=publisher,
             scaler=self._scaler,
@@ -171,18 +167,13 @@ class LiveAutoscaler:
         self._show()  # everything that the pages need exists now
         prefix = self._settings.replica_prefix
         self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
-        warm_up_policy(  # while the first replicas start
-            policy_from(self._settings),
-            partitions=self._offsets.partitions,
-            service_rate=self._settings.service_rate,
-            interval_s=self._settings.decision_interval_s,
-            done=self._stop.is_set,
-        )
+        throw_away, interval_s = policy_config_of(self._settings).policy(), self._settings.decision_interval_s
+        warm_up_policy(throw_away, self._offsets.partitions, interval_s, self._stop.is_set)  # while replicas start
         gc.freeze()  # imports and compiled code stay: collecting them again takes longer than a decision
         self._loop.run()
 
     def stop_replicas(self) -> None:
-        """Stop every replica and wait until all have exited. Each commits and leaves the group; the plan stays."""
+        """Stop every replica and wait until all have exited. Each commits and leaves the group. The plan stays."""
         self._scaler.stop_all()
 
         def all_exited() -> bool:

@@ -27,7 +27,7 @@ Longer than the session timeout (6 s): the group has given its partitions away b
 class LiveGroup:
     """A consumer group on Kafka whose replicas this autoscaler starts and stops. Implements ports.ConsumerGroup.
 
-    Under another runtime the group uses only the replica count of a plan; its members report the partitions they own.
+    If another runtime consumes the topic, only a plan's replica count is used, and members report their partitions.
     """
 
     def __init__(
@@ -47,12 +47,12 @@ class LiveGroup:
         self._publisher, self._scaler = publisher, scaler
         self._service_rates, self._rebalance_time = service_rates, rebalance_time
         self._learned_rates: dict[str, float] = {}
-        """Replica → learned service rate (μ), events/s; of a replica that has served nothing: that of the others."""
+        """Replica → learned service rate (μ), events/s. A replica that served nothing gets the others' rate."""
         self._latencies: dict[str, tuple[int, ...]] = {}
         """Replica → events by latency (`Progress.latencies`), if it counts them."""
         self._report_problem, self._clock = report_problem, clock
         self._created_s = self._blind_s = clock()
-        """Last time at which a broker did not answer or too many replicas were silent; by `clock`."""
+        """Creation, and last time at which a broker did not answer or too many replicas were silent (by `clock`)."""
         self._silent: dict[str, float] = {}
         """Ready replica without a recent report → age of its last report, seconds."""
         self._replacing = ""
@@ -156,7 +156,7 @@ class LiveGroup:
         self.advance()
 
     def advance(self) -> None:
-        """Take every step that is due: of processes, then the plan, then releases. Called every 20 ms; never waits.
+        """Take the due steps for processes, then for the plan, then for releases. Called every 20 ms, never waits.
 
         Raises FencedError when another autoscaler has taken over.
         """

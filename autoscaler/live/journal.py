@@ -1,4 +1,4 @@
-"""Journal of observations, decisions and actions: on a topic, in memory for the pages, and as metrics."""
+"""Writes observations, decisions and actions to the journal topic, to memory for the pages, and to metrics."""
 
 from collections import deque
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from contracts.topics import Topic, qualified
 MAX_RECENT_DECISIONS: Final = 100
 """Most decisions that are kept in memory for the page /decisions."""
 MAX_RECENT_PARTITIONS: Final = 100_000
-"""Most partitions in these decisions together; the newest decision is always kept."""
+"""Most partitions in these decisions together. The newest decision is always kept."""
 ACKNOWLEDGEMENT_TIMEOUT_S: Final = 5.0
 """Time without an acknowledgement after which a problem is reported."""
 QUEUE_KB: Final = 65_536
@@ -49,16 +49,11 @@ class JournalTopic:
         self._producer = Producer(client_config(connection, linger_ms=5, **options))
         self._metrics, self._report_problem, self._clock = metrics, report_problem, clock
         self._encoder = JournalEncoder()
-        self.recent: deque[TickRecord] = deque(maxlen=MAX_RECENT_DECISIONS)
         self.lost = 0
 
     def record(self, entry: JournalEntry) -> None:
         """Write one entry."""
         self._metrics.count_entry(entry)
-        if isinstance(entry, TickRecord):
-            self.recent.append(entry)
-            while len(self.recent) * len(entry.partitions) > MAX_RECENT_PARTITIONS and len(self.recent) > 1:
-                self.recent.popleft()
         try:
             for value in self._encoder.records(entry):
                 self._producer.produce(self._topic, value, partition=0, on_delivery=self._delivered)
@@ -106,6 +101,8 @@ class LiveJournal:
         self._record, self._status, self._policy, self._problems = record, status, policy, problems
         self._stamp_us, self._clock = stamp_us, clock
         self._tick = 0
+        self.recent: deque[TickRecord] = deque(maxlen=MAX_RECENT_DECISIONS)
+        """Newest decisions, oldest first."""
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with its observation, and report the fault of a policy that a fallback replaced."""
@@ -120,4 +117,7 @@ class LiveJournal:
         self._tick += 1
         tick = create(at_us=self._stamp_us(at_s), tick=self._tick, policy=self._policy)
         problems = tuple(f"{component}: {problem}" for component, problem in self._problems.current.items())
-        self._record(msgspec.structs.replace(tick, problems=problems))
+        self.recent.append(msgspec.structs.replace(tick, problems=problems))
+        while len(self.recent) * len(tick.partitions) > MAX_RECENT_PARTITIONS and len(self.recent) > 1:
+            self.recent.popleft()
+        self._record(self.recent[-1])

@@ -16,7 +16,7 @@ from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.topics import CONTROL, ScaledGroup, qualified
 
 DEADLINE_S: Final = 10.0
-"""Time for brokers that are just starting, and for topics that were just created."""
+"""Longest wait for brokers that are starting and for topics that were just created, seconds."""
 MAX_UNPACKED_BYTES: Final = 8_000_000
 """Largest answer of a broker, and largest unpacked batch with zstd."""
 DESCRIBE_TIMEOUT_S: Final = 2.0
@@ -44,9 +44,9 @@ def reader_config(connection: Connection, **settings: Any) -> dict[str, Any]:
 
 
 def skip_unreadable(consumer: Consumer, failed: Message, after: int) -> int:
-    """Read on behind a batch that librdkafka cannot unpack; it would fetch that batch for ever. Return the new offset.
+    """Skip a batch that librdkafka cannot unpack, because it would fetch it for ever. Return the new offset.
 
-    after: the offset returned before, because every error names the first offset of a batch with several records.
+    after: the offset that the last call returned. It is needed because every error names the first offset of the batch.
     """
     if failed.error().code() != KafkaError._BAD_COMPRESSION:
         return after

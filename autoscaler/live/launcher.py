@@ -25,7 +25,7 @@ class LauncherError(Exception):
 
 @contextmanager
 def of_extra(extra: str) -> Iterator[None]:
-    """Raise LauncherError if a package of the extra is missing while the body imports it."""
+    """Run a block that imports packages of an optional extra. Raises LauncherError if one is missing."""
     try:
         yield
     except ImportError as missing:
@@ -89,7 +89,7 @@ class Launcher(Protocol):
         """Replica count for KEDA or an HPA, written into plans; 0: the launcher itself starts and stops replicas."""
 
     def start(self, name: str) -> Instance:
-        """Start `name` in the background. Raises OSError on an immediate failure; then nothing runs."""
+        """Start `name` in the background. Raises OSError on an immediate failure. Then nothing runs."""
 
     def save_incarnation(self, name: str, incarnation: str) -> None:
         """Save the incarnation of `name` for a later autoscaler. Raises OSError."""
@@ -98,7 +98,7 @@ class Launcher(Protocol):
         """Delete the records of an instance that has exited."""
 
     def find_orphans(self) -> Iterable[Orphan]:
-        """Return the instances of an earlier autoscaler. Called once at the start; may wait. Raises LauncherError."""
+        """Return the instances of an earlier autoscaler. Called once at the start. May wait. Raises LauncherError."""
 
     def last_log_line(self, name: str) -> str:
         """Return the last line that `name` logged; empty: none."""

@@ -1,7 +1,7 @@
 """Leader election by a Kubernetes Lease: one autoscaler leads, the others stand by. The plan log fences writes anyway.
 
-No two clocks are compared: the leader counts from when it sent its last successful renewal, a standby from the answer
-that first showed that renewal. The standby takes over once it has seen the Lease unchanged for longer than its
+No two clocks are compared. The leader counts from when it sent its last successful renewal. A standby counts from the
+answer that first showed that renewal. The standby takes over once it has seen the Lease unchanged for longer than its
 duration. A leader that cannot reach the API server keeps running, because no standby can take over without it either.
 """
 
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from autoscaler.live.composition import policy_from
+from autoscaler.live.composition import policy_config_of
 from autoscaler.live.launcher import LauncherError
 from autoscaler.live.loop import warm_up_policy
 from autoscaler.live.metrics import CONDITION, LEADING, MetricSet
@@ -25,16 +25,16 @@ from contracts.clock import monotonic_s
 log = logging.getLogger("autoscaler")
 COMPONENT: Final = "leadership"
 RENEWALS_PER_LEASE: Final = 5
-"""A call may take up to half a lease: if it takes longer than the interval, the next one follows at once."""
+"""Renewals in one lease. A call may take up to half a lease. If it exceeds the interval, the next follows at once."""
 POLL_INTERVAL_S: Final = 0.25
 
 
 class Leadership:
     """This autoscaler's part in the election.
 
-    lease: returns a Lease by name; with a body, changes it first: a list is a JSON patch, an object is refused if its
-    version is outdated. Raises LauncherError. duration_s: of the Lease. on_lost: called from another thread with the
-    reason when another autoscaler leads.
+    lease: returns the Lease of a name. With a body it changes the Lease first: a list is a JSON patch, and an object
+    with an outdated version is refused. It raises LauncherError. duration_s: duration of the Lease. on_lost: called
+    from another thread with the reason when another autoscaler leads.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Leadership:
         self._lease, self._name, self._identity, self._duration_s = lease, name, identity, duration_s
         self._on_lost, self._clock = on_lost, clock
         self._version, self._since_s = "", clock()
-        """Newest known version of the Lease, and when an answer first showed it; failed calls shift this time."""
+        """Newest known version of the Lease, and when an answer first showed it. A failed call moves this time."""
         self._checked_s = self._since_s
         """When the last call was sent whose answer showed this version."""
         self._renewed_s = -duration_s
@@ -61,7 +61,7 @@ class Leadership:
 
     @property
     def is_leader(self) -> bool:
-        """Whether no other autoscaler can have taken over: the Lease was renewed within its duration."""
+        """Whether the Lease was renewed within its duration, so that no other autoscaler can have taken over."""
         return self._clock() - self._renewed_s < self._duration_s
 
     @property
@@ -104,7 +104,7 @@ class Leadership:
             self.problem = ""
         except LauncherError as failed:
             self.problem, failed_s = str(failed), self._clock()
-            self._since_s += failed_s - self._checked_s  # does not count: the leader could not renew either
+            self._since_s += failed_s - self._checked_s  # this time does not count, because the leader could not renew
             self._checked_s = failed_s
         return self.holder == self._identity and self.is_leader
 
@@ -151,13 +151,9 @@ def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threadi
 
     The pages show which autoscaler leads, or why this one cannot.
     """
-    warm_up_policy(  # before the pages open: a standby that is Ready can lead at once
-        policy_from(settings),
-        partitions=max(1, settings.payment_partitions),
-        service_rate=settings.service_rate,
-        interval_s=settings.decision_interval_s,
-        done=stop.is_set,
-    )
+    throw_away, partitions = policy_config_of(settings).policy(), max(1, settings.payment_partitions)
+    # before the pages open: a standby that is Ready can lead at once
+    warm_up_policy(throw_away, partitions, settings.decision_interval_s, stop.is_set)
     metrics = MetricSet((LEADING, CONDITION))
     metrics[CONDITION].labels(COMPONENT).set(0)
     problems = Problems(log.warning, lambda name, has_problem: metrics[CONDITION].labels(name).set(has_problem))

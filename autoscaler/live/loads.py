@@ -1,4 +1,4 @@
-"""From offsets to loads: arrival rate (λ) and lag of each partition, and arrivals by slot between two ticks."""
+"""Computes loads from offsets: arrival rate (λ) and lag of each partition, and arrivals by slot between two ticks."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,23 +16,25 @@ from autoscaler.ports import NotReadyError
 from contracts.clock import wall_offset_s
 
 SLOT_S: Final = 0.1
-"""Length of a slot. It separates a burst from an even stream of one second."""
+"""Length of a slot, seconds. It is short enough to distinguish a burst from an even stream."""
 SAMPLES_PER_SLOT: Final = 4
-"""Readings in a slot; they locate a burst within it. The broker answers forty requests a second easily."""
+"""Readings in a slot. They locate a burst within it. A broker easily answers these forty requests a second."""
 UNKNOWN_OFFSET: Final = -1
 MAX_ENDS_PER_S: Final = 20_000
 """Most end offsets read between two ticks. With more than 500 partitions there are fewer samples."""
 MAX_QUERY_TIME_SHARE: Final = 1 / 3
-"""Share of the loop's time that reading may take: distant brokers are sampled less often."""
+"""Largest share of the loop's time that reading may take. So distant brokers are sampled less often."""
 TIME_TOLERANCE_S: Final = 1e-6
 MAX_READINGS: Final = 10_000
-"""Most readings kept: three decision intervals of a minute."""
+"""Most readings that are kept. They cover three decision intervals of a minute."""
 
 
 class ArrivalSamples:
     """End offsets sampled between two ticks, with their times. `recent` divides them into slots."""
 
     def __init__(self) -> None:
+        self.shares: Mapping[int, float] = {}
+        """Partition → share of its offsets that hold events, if below 1."""
         self.ahead_s = 0.0
         """Wall clock minus clock of the readings, seconds. Slots are aligned to the wall clock."""
         self._readings: deque[tuple[float, tuple[int, ...]]] = deque(maxlen=MAX_READINGS)
@@ -66,8 +68,8 @@ class ArrivalSamples:
         """Return events by slot and partition over the interval that ended at `until_s`, the time of the last reading.
 
         Arrivals between two readings count for the slot of the later one, so a burst is never split. Arrivals after the
-        end of the last slot count for it too, and not again in the next interval. None: too few readings.
-        rates: partition → arrival rate (λ), events/s; if an end offset was unknown, the last slot gets λ × interval.
+        end of the last slot count for it too, and not again in the next interval. None: there are too few readings.
+        rates: partition → arrival rate (λ), events/s. If an end offset was unknown, the last slot gets λ × interval.
         """
         slots = max(1, round(interval_s / SLOT_S))
         first = self._slot(until_s) - slots + 1
@@ -88,6 +90,9 @@ class ArrivalSamples:
             offsets_s.append(since_s - until_s + (slots - place) * SLOT_S)
             events.append(int(arrived.sum()))
             places.append(place)
+        for partition, share in self.shares.items():
+            if 0 <= partition < counts.shape[1]:
+                counts[:, partition] = np.diff(np.rint(counts[:, partition].cumsum() * share), prepend=0)
         for partition in unknown:
             counts[:, partition] = 0
             counts[-1, partition] = round(rates.get(partition, 0.0) * interval_s)
@@ -119,10 +124,18 @@ class _PartitionState:
 
 
 class LoadReader:
-    """Reads offsets at each tick, and remembers the previous reading to compute arrival rates (λ)."""
+    """Reads offsets at each tick, and remembers the previous reading to compute arrival rates (λ).
 
-    def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_offset_s) -> None:
-        self._offsets = offsets
+    shares: returns partition → share of its offsets that hold events, if below 1.
+    """
+
+    def __init__(
+        self,
+        offsets: OffsetReader,
+        ahead_s: Callable[[], float] = wall_offset_s,
+        shares: Callable[[], Mapping[int, float]] = dict,
+    ) -> None:
+        self._offsets, self._shares = offsets, shares
         self._ahead_s = ahead_s
         self._sample_s = self._reported_until_s = -inf
         self._known: list[_PartitionState] = []
@@ -137,10 +150,6 @@ class LoadReader:
     def partitions(self) -> int:
         """Newest known number of partitions, including those without offsets yet."""
         return self._offsets.partitions
-
-    def rates(self) -> Mapping[int, float]:
-        """Return partition → arrival rate (λ), events/s, if known."""
-        return {number: state.rate for number, state in enumerate(self._known) if state.rate is not None}
 
     def has_advanced(self, partition: int, within_s: float) -> bool:
         """Return whether the committed offset of the partition advanced in the last `within_s` seconds."""
@@ -176,8 +185,9 @@ class LoadReader:
         self._known += [
             _PartitionState(end_s=at_s, committed_s=at_s) for _ in range(len(partitions) - len(self._known))
         ]
-        for known, partition in zip(self._known, partitions, strict=True):
-            _learn(known, partition, at_s)
+        shares = self._samples.shares = self._shares()
+        for number, (known, partition) in enumerate(zip(self._known, partitions, strict=True)):
+            _learn(known, partition, at_s, shares.get(number, 1.0))
         last_s, self._last_s, self.recent = self._last_s, at_s, None
         missing = [partition.problem for partition in partitions if partition.problem]
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -186,34 +196,35 @@ class LoadReader:
         if single:
             listed = ", ".join(map(str, single[:5])) + (", …" if len(single) > 5 else "")
             raise NotReadyError(f"arrival rate of partition {listed}: needs two readings of the end offset")
-        rates = self.rates()
+        rates = {number: state.rate for number, state in enumerate(self._known) if state.rate is not None}
         typical = sum(rates.values()) / len(rates)
         if at_s > last_s > -inf:
             never_read = {n: typical for n, known in enumerate(self._known) if known.rate is None}
             self.recent = self._samples.recent(at_s, at_s - last_s, {**rates, **never_read})
-        return at_s, tuple(_load(number, known, at_s, typical) for number, known in enumerate(self._known))
+        return at_s, tuple(_load(n, known, at_s, typical, shares.get(n, 1.0)) for n, known in enumerate(self._known))
 
 
-def _learn(known: _PartitionState, now: PartitionOffsets, at_s: float) -> None:
+def _learn(known: _PartitionState, now: PartitionOffsets, at_s: float, share: float) -> None:
     if now.end is not None:
         if known.end is None or now.end < known.end:
             known.rate, known.end_s = None, at_s  # a new partition, or a re-created topic
         elif at_s > known.end_s:
-            known.rate, known.end_s = (now.end - known.end) / (at_s - known.end_s), at_s
+            known.rate, known.end_s = share * (now.end - known.end) / (at_s - known.end_s), at_s
         known.end = now.end
-    if now.committed is not None:
-        if known.committed is not None and now.committed > known.committed:
+    if now.committed is not None or not now.problem:
+        if now.committed is not None and known.committed is not None and now.committed > known.committed:
             known.advanced_s = at_s
         known.committed, known.committed_s = now.committed, at_s
     elif known.committed is None and now.beginning is not None:
         known.committed = now.beginning  # worst case: nothing was ever served
 
 
-def _load(number: int, known: _PartitionState, at_s: float, typical: float) -> PartitionLoad:
+def _load(number: int, known: _PartitionState, at_s: float, typical: float, share: float) -> PartitionLoad:
     """Return the load of a partition, or its upper bound. typical: arrival rate (λ) of a partition never read."""
     rate = typical if known.rate is None else known.rate
-    if known.end is not None and known.committed is not None and known.end_s == known.committed_s == at_s:
-        return PartitionLoad(number, rate, known.end - known.committed)
+    if known.end is not None and known.end_s == known.committed_s == at_s:
+        lag = 0 if known.committed is None else ceil(share * (known.end - known.committed))
+        return PartitionLoad(number, rate, lag)
     end, committed, since_s = known.end or 0, known.committed or 0, at_s - known.end_s if known.end is not None else 0.0
     worst = max(0, end - committed) + ceil(rate * since_s)
     age_s = at_s - min(known.end_s, known.committed_s)

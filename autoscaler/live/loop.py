@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from autoscaler.live.loads import SLOT_S
 from autoscaler.model import Action, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
 from autoscaler.packing.owners import round_robin
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -17,9 +18,9 @@ STEP_S: Final = 0.02
 """Pause between two steps. It delays the reaction to a replica that dies or drains, in addition to writing the plan."""
 MIN_CLOCK_JUMP_S: Final = 0.25
 """Smallest movement of the wall clock between two ticks that counts as a jump. NTP moves it by milliseconds."""
-SLOT_S: Final = 0.1
 SURGE_FACTOR: Final = 3.0
 """Arrivals at the peak of the warm-up, as a multiple of one replica's service rate."""
+WARM_UP_RATE: Final = 100.0  # service rate (μ) in the warm-up, events/s
 MAX_WARM_UP_TICKS: Final = 60
 
 
@@ -35,9 +36,9 @@ def next_tick_s(now_s: float, interval_s: float, offset_s: float) -> float:
 class Loop:
     """Runs until `stop` is set.
 
-    Durations use the monotonic clock; the wall clock only schedules ticks. After a jump of the wall clock the next tick
+    Durations use the monotonic clock. The wall clock only schedules ticks. After a jump of the wall clock the next tick
     follows after 0.5 to 1.5 intervals, on schedule again.
-    urgent: returns after each `advance` whether to tick at once. The schedule stays.
+    urgent: returns after each `advance` whether to tick at once. Such a tick does not change the schedule.
     on_clock_jump: called before each tick with the jump of the wall clock since the last tick, seconds; 0: none.
     """
 
@@ -90,12 +91,12 @@ class Loop:
 
 
 def warm_up_policy(
-    policy: Policy, *, partitions: int, service_rate: float, interval_s: float, done: Callable[[], bool] = lambda: False
+    policy: Policy, partitions: int, interval_s: float, done: Callable[[], bool] = lambda: False
 ) -> None:
     """Run a throw-away policy through a synthetic surge, so that Numba compiles before the first real decision.
 
-    It ends after a scale-up and a scale-down, after 60 intervals, when `done` returns true, or when the policy fails:
-    the first real tick reports that failure.
+    It ends after a scale-up and a scale-down, after 60 intervals, when `done` returns true, or when the policy fails.
+    The first real tick reports that failure.
     """
     plan, actions = Plan((f"{REPLICA_PREFIX}-0",), None), set[Action]()
     weights = np.arange(1, partitions + 1) / (partitions * (partitions + 1) / 2)  # uneven load
@@ -103,7 +104,7 @@ def warm_up_policy(
     for tick in range(MAX_WARM_UP_TICKS):
         if done() or {Action.UP, Action.DOWN} <= actions:
             return
-        arriving = 0 if Action.UP in actions else min(SURGE_FACTOR, tick / 4) * service_rate * interval_s
+        arriving = 0 if Action.UP in actions else min(SURGE_FACTOR, tick / 4) * WARM_UP_RATE * interval_s
         slots[-1] = np.floor(arriving * weights)  # all arrive in the last slot
         loads = enumerate(slots[-1].tolist())
         observation = GroupObservation(
@@ -111,7 +112,7 @@ def warm_up_policy(
             partitions=tuple(PartitionLoad(number, events / interval_s, events) for number, events in loads),
             replicas=tuple(Replica(name, ready=True) for name in plan.replicas),
             assignment=plan.assignment or round_robin(plan.replicas, partitions),
-            service_rate=service_rate,
+            service_rate=WARM_UP_RATE,
             rebalance_time_s=0.0,
             recent=RecentArrivals(SLOT_S, slots.copy()),
         )

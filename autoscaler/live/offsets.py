@@ -26,8 +26,8 @@ EARLIEST: Final = -2
 """Timestamp for the first offset in Kafka's protocol. LATEST stands for the end offset."""
 LATEST: Final = -1
 FAILURES_BEFORE_RECONNECT: Final = 3
-"""Consecutive failed readings before the client is re-created; doubled each time, because a login may take longer than
-these readings."""
+"""Consecutive failed readings before the client is re-created. The number doubles each time, because a login may take
+longer than these readings."""
 MAX_FAILURES_BEFORE_RECONNECT: Final = 16 * FAILURES_BEFORE_RECONNECT
 COUNT_EVERY_S: Final = 2.0
 """Interval of reading the number of partitions. Topics grow rarely, and the request takes a millisecond."""
@@ -55,9 +55,9 @@ class PartitionOffsets:
 class OffsetReader:
     """Reads the offsets of one topic and group.
 
-    partitions: minimum number of partitions; the number is read every 2 s, because a topic may grow.
+    partitions: minimum number of partitions. The number is read every 2 s, because a topic may grow.
     connect: creates a consumer with the id of the group. It never subscribes, so it is no member. It is re-created
-    after errors: after a restart of the brokers a client may keep outdated leaders and coordinators.
+    after errors, because after a restart of the brokers a client may keep outdated leaders and coordinators.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class OffsetReader:
         return self._clock(), tuple(known.get(number) for number in range(self.partitions))
 
     def count_partitions(self, within_s: float = 0.0) -> int:
-        """Return the number of partitions, read with their leaders; 0: in half the deadline. Raises NotReadyError."""
+        """Read the number of partitions and their leaders. within_s: 0 is half the deadline. Raises NotReadyError."""
         try:
             found = self._connected().list_topics(self._topic, timeout=within_s or self._deadline_s / 2)
             described = found.topics[self._topic]

@@ -1,7 +1,7 @@
 """The plan topic, written by one controller at a time.
 
 The producer is transactional and its id names the group, so Kafka rejects writes of a replaced autoscaler. This fences
-writes; it does not elect a leader.
+writes. It does not elect a leader.
 """
 
 import time
@@ -22,7 +22,7 @@ from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
 
 TRANSACTION_TIMEOUT_S: Final = 5.0
-"""An open transaction hides all later records from read_committed readers. The client's default is a minute."""
+"""Short, because an open transaction hides all later records from read_committed readers. The default is a minute."""
 LARGEST_PLAN_BYTES: Final = 10_000_000
 """Largest plan before compression. A plan of 400,000 partitions compresses to the brokers' limit of 1 MB."""
 
@@ -45,7 +45,7 @@ class _Unfinished:
     record: PlanRecord
     stored: bool = False
     committing: bool = False
-    """A commit was requested; only repeating it shows the outcome. False after a failed commit: then an abort was
+    """A commit was requested. Only repeating it shows the outcome. False after a failed commit. Then an abort was
     requested, and only the abort may be repeated."""
 
     def delivered(self, error: KafkaError | None, _message: object) -> None:
@@ -109,7 +109,7 @@ class PlanLog:
     ) -> PlanRecord:
         """Commit the next plan and return it.
 
-        Raises FencedError, or PlanNotWrittenError if the plan is not in force or its state is unknown; write it again.
+        Raises FencedError, or PlanNotWrittenError if the plan is not or may not be in force. Then write it again.
         """
         if self._unfinished is not None:
             self._settle(self._unfinished)
@@ -192,7 +192,7 @@ class PlanReader:
         """The group's plan with the highest epoch; None: it is for another topic, or there is none."""
         self.highest_epoch = 0
         self.unusable = ""
-        """Why the newest record that could be a plan is not one for this group and topic; empty: it is."""
+        """Why the newest record is not a plan for this group and topic. Empty: it is one."""
         self.complete = False
         """The end of the topic was reached. Its last offset is a commit marker, which consumers never receive."""
 

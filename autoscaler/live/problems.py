@@ -87,7 +87,7 @@ class Problems:
     def run_step(
         self, component: str, step: Callable[[], object], *, fatal: type[Exception], unhealthy_after: int | None = None
     ) -> str:
-        """Run a step; report and return its failure, or an empty text. One failure does not end the autoscaler.
+        """Run a step. Report and return its failure, or an empty text. One failure does not end the autoscaler.
 
         The first of several consecutive failures is logged with its traceback. Raises `fatal`.
         """

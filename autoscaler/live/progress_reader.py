@@ -1,4 +1,4 @@
-"""Reader of the progress topic: newest report of each replica, its late events, and the plan that it serves by."""
+"""Reads the progress topic: the newest report of each replica, its late events, and the plan by which it serves."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -8,6 +8,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from autoscaler.live.kafka import reader_config, skip_unreadable
+from autoscaler.live.record_shares import RecordShares
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
@@ -26,11 +27,11 @@ _TAIL_REPORTS: Final = 2000
 _BATCH_REPORTS: Final = 1000
 _OFFSET_TAIL_BASE: Final = -2000  # of librdkafka: this minus n is the n-th record before the end
 _MAX_POLL_GAP_S: Final = 1.0
-"""A longer pause between polls does not count as silence of the replicas: this process was busy or frozen."""
+"""A longer pause between polls does not count as silence of the replicas, as this process was busy or frozen."""
 
 
 class ProgressReader:
-    """Reads progress reports. Never waits: librdkafka fetches in the background; `poll` takes the arrived ones."""
+    """Reads progress reports. Never waits: librdkafka fetches in the background. `poll` takes the arrived ones."""
 
     def __init__(
         self,
@@ -50,10 +51,12 @@ class ProgressReader:
         """Replica → arrival of its newest report, by `_listening_time_s`."""
         self._polled_s = clock()
         self._missed_s = 0.0
-        self._unreadable = float("-inf"), ""  # when the newest record arrived that is no report, and why it is none
+        self._unreadable = float("-inf"), ""  # arrival of the newest record that is not a report, and why it is not one
         self._rebalances: list[Rebalance] = []
         self._skipped_to = 0
         self._late_events = LateEventCounter(clock)
+        self._shares = RecordShares(clock)
+        self.record_shares = self._shares.shares
         self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
         self._consumer.assign([TopicPartition(topic, 0, _OFFSET_TAIL_BASE - _TAIL_REPORTS)])
         self._tail_left = _TAIL_REPORTS
@@ -81,7 +84,7 @@ class ProgressReader:
     def age_s(self, replica: str) -> float:
         """Return the age of the newest report of `replica`, seconds; infinite if it never reported.
 
-        Counted from the arrival, while this process polled: time stamps of other machines are not comparable.
+        It counts from the arrival, while this process polled, as time stamps of other machines are not comparable.
         """
         arrived_s = self._arrived_s.get(replica)
         return float("inf") if arrived_s is None else self._listening_time_s() - arrived_s
@@ -97,7 +100,7 @@ class ProgressReader:
 
     @property
     def unreadable(self) -> str:
-        """Why a record of the last minute is no report; empty: all are."""
+        """Why a record of the last minute is not a report. Empty: all are reports."""
         at_s, why = self._unreadable
         return why if self._listening_time_s() - at_s < UNREADABLE_SHOWN_S else ""
 
@@ -127,6 +130,7 @@ class ProgressReader:
                 continue
             self._rebalances += report.recent_rebalances
             self._late_events.record_report(report)
+            self._shares.record_report(report)
             self._newest[report.replica] = report
             self._arrived_s[report.replica] = self._listening_time_s()
         self._polled_s = self._clock()
@@ -160,7 +164,7 @@ class LateEventCounter:
     def take(self) -> dict[str, int]:
         """Return replica → late events since the last call, including replicas that have left.
 
-        The first call returns zeros: these events were late before the first observation.
+        The first call returns zeros, because these events were late before the first observation.
         """
         new, self._new = self._new, {}
         if self._observed_s is None:
@@ -170,7 +174,7 @@ class LateEventCounter:
 
 
 class PlanAdoption:
-    """Observes whether members adopt the newest plan: each report names the plan of the member's assignment.
+    """Observes whether members adopt the newest plan. Each report names the plan of the member's assignment.
 
     within_s: how long a member may serve by an older plan. on_adopted: called with the seconds from the write of a plan
     until every member served by it.
@@ -189,7 +193,7 @@ class PlanAdoption:
         """Members that still serve by an older plan after `within_s`."""
 
     def observe(self, plan: PlanRecord | None, epochs: Mapping[str, int]) -> None:
-        """Compare the reports with the plan. epochs: member → epoch of its assignment; silent members are left out."""
+        """Compare the reports with the plan. epochs: member → epoch of its assignment. Silent members are left out."""
         if plan is None:
             return
         self._epoch, now_s = plan.epoch, self._clock()

@@ -50,7 +50,7 @@ class Publisher:
     """Holds the intended plan and writes it to the plan log.
 
     grace_s: how long the partitions of a dead replica wait for its restart before they go to other replicas.
-    adoption: observes whether members adopt the plans; a plan that is not adopted is written again.
+    adoption: observes whether members adopt the plans. A plan that is not adopted is written again.
     report_problem: called with the current problem of the plans; empty: none.
     """
 
@@ -69,7 +69,7 @@ class Publisher:
         self._adoption, self._report_problem, self._grace_s = adoption, report_problem, grace_s
         self._write_after_s, self._unwritten = 0.0, ""
         self.intent: Intent | None = None
-        """The intended plan; equal to the plan in force once it was written completely."""
+        """The intended plan. It equals the plan in force once it was written completely."""
 
     @property
     def in_force(self) -> PlanRecord | None:
@@ -83,12 +83,12 @@ class Publisher:
     def publish_if_due(self, reports: Collection[Progress]) -> None:
         """Write the intended plan once all its replicas are ready, or its feasible part if one is absent.
 
-        reports: recent ones. New epochs are above those that they name, unless impossible. Raises FencedError.
+        reports: recent reports. A new epoch is above all possible epochs that they name. Raises FencedError.
         """
         epochs = {report.replica: report.assigned_epoch for report in reports if self._scaler.is_ready(report.replica)}
         self._adoption.observe(self.in_force, epochs)
         highest = self.log.epoch + MAX_EPOCH_LEAD
-        impossible = ", ".join(f"{one.replica} reports plan {one.epoch}" for one in reports if one.epoch > highest)
+        impossible = ", ".join(f"{r.replica} reports plan {r.epoch}" for r in reports if r.epoch > highest)
         why = f"{impossible}, newer than any plan; restart the autoscaler, then these replicas" if impossible else ""
         self._report_problem(self._unwritten or why or self._adoption.describe_laggards() or self.log.unusable)
         intent, before = self.intent, self.in_force

@@ -20,7 +20,7 @@ STOP_MARGIN_S: Final = 6.0
 STOPPING_STATES: Final = (ReplicaState.DRAINING, ReplicaState.STOPPING)
 """States that a replica reports while it stops."""
 STATES_WITHOUT_PARTITIONS: Final = (ReplicaState.WARM, ReplicaState.DRAINED, ReplicaState.STOPPING)
-"""States of a replica that owns no partitions or releases no more."""
+"""States in which a replica owns no partitions, or will release no more of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Timeouts:
     """Time limits of the scaler, seconds."""
 
     start_s: float = 20.0
-    """From the start of the process or container until the replica is warm. Then it is killed and started again."""
+    """From the start of a process or container until the replica is warm. After this time it is restarted."""
     drain_s: float = 12.0
-    """From the release of a replica until it owns no partitions. Then it is stopped anyway. Slightly longer than the
-    rebalance timeout of the group."""
+    """From the release of a replica until it owns no partitions. After this time it is stopped anyway. Slightly
+    longer than the rebalance timeout of the group."""
     stop_s: float = 14.0
     """From SIGTERM to SIGKILL: the replica's drain time (8 s) plus STOP_MARGIN_S."""
     min_uptime_s: float = 10.0
@@ -40,7 +40,7 @@ class Timeouts:
     """If reports cannot be read, a process counts as warm after this duration (twice a slow start). A plan may name it,
     because a replica outside the group gets no partitions."""
     backoff_s: float = 0.5
-    """Wait before the first retry of a failed start; doubled for each further retry."""
+    """Wait before the first retry of a failed start. It doubles for each further retry."""
     backoff_limit_s: float = 30.0
 
     def backoff(self, failures: int) -> float:
@@ -94,7 +94,7 @@ class ReplicaScaler:
     """Starts, drains, stops, replaces and adopts replicas.
 
     joins_warm: a replica is ready only once it is in the group, even before a plan names it.
-    obeys_plans: False if the group assigns its partitions itself; then a replica is stopped without a drain.
+    obeys_plans: False if the group assigns its partitions itself. Then a replica is stopped without a drain.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class ReplicaScaler:
 
     @property
     def overdue(self) -> int:
-        """Number of replicas that run, and have not reported in their time to start."""
+        """Number of running replicas that have not reported within their time to start."""
         now_s, starting = self._clock(), (r for r in self._replicas.values() if r.phase is Phase.STARTING)
         return sum(now_s >= r.due_s for r in starting if r.instance and not r.instance.pending_reason)
 
@@ -202,7 +202,7 @@ class ReplicaScaler:
             self._stop(replica)
 
     def kill(self, name: str, why: str) -> None:
-        """Kill `name`; it is evicted from the group and replaced."""
+        """Kill `name`. It is evicted from the group and replaced."""
         replica = self._replicas.get(name)
         if replica is not None and not replica.kill_reason:
             self._kill(replica, why)

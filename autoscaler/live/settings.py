@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,7 +12,7 @@ from autoscaler.ports import Policy
 from contracts.fields import NAME, NAME_RULE
 from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost, LiveSpeeds, Membership
 from contracts.rebalance_protocol import RUNTIMES
-from contracts.settings import Rule, Settings, Target, Values, must, setting
+from contracts.settings import Rule, Settings, Target, must, setting
 from contracts.topics import ScaledGroup
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 
@@ -71,6 +71,23 @@ def kubeconfig() -> str:
     return os.environ.get("KUBECONFIG") or "~/.kube/config"
 
 
+EQUAL_PODS: Final = must(
+    "speeds",
+    lambda of: of["launcher"] == "processes" or len({*of["speeds"]}) <= 1,
+    "must be equal, because pods of one Deployment are equal; or set launcher = processes",
+)
+NO_SLOW_PODS: Final = must(
+    "slow_factor",
+    lambda of: of["launcher"] == "processes" or of["slow_factor"] == 1,
+    "must be 1 unless launcher = processes: pods do not learn when the load starts",
+)
+ENOUGH_PARTITIONS: Final = must(
+    "initial_replicas",
+    lambda of: not of["payment_partitions"] or of["initial_replicas"] <= of["payment_partitions"],
+    "must not exceed the {payment_partitions} partitions: more replicas would own none",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AutoscalerSettings(
     Scaling, Target, Guards, Membership, EventCost, LiveSpeeds, PolicyOptions, Pages, ScaledGroup, KubernetesSettings
@@ -93,7 +110,7 @@ class AutoscalerSettings(
     taken_within_s: float = setting(12.0, "s", above=0)
     """Time until a member with an older plan is reported and the plan is written again. Longer than a rebalance."""
     runtime: str = setting("", known=("", *RUNTIMES))
-    """Other runtime that processes the events and assigns partitions itself; plans then contain only a count."""
+    """Other runtime that processes the events and assigns partitions itself. Plans then contain only a count."""
     launcher: str = setting("processes", known=("processes", "kubernetes", "keda"))
     """Replicas are processes, pods of a Deployment (`kubernetes`), or pods that KEDA scales by the plan (`keda`)."""
     replica_module: str = setting("services.payment")
@@ -109,28 +126,11 @@ class AutoscalerSettings(
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
         """Return the rules of all sections and of the live autoscaler."""
         own = (
-            ("initial_replicas", _has_enough_partitions),
+            ENOUGH_PARTITIONS,
             MIN_SERVICE_TIME,
             PLAN_PROTOCOL_ONLY,
-            ("speeds", _are_equal_in_pods),
-            ("slow_factor", _needs_processes),
+            EQUAL_PODS,
+            NO_SLOW_PODS,
             must("replica_prefix", lambda of: NAME.fullmatch(of["replica_prefix"]), NAME_RULE),
         )
         return (*super().rules(), *own)
-
-
-def _are_equal_in_pods(values: Values) -> str | None:
-    pods, differ = values["launcher"] in ("kubernetes", "keda"), len({*values["speeds"]}) > 1
-    problem = "must be equal, because pods of one Deployment are equal; or set launcher = processes"
-    return problem if pods and differ else None
-
-
-def _needs_processes(values: Values) -> str | None:
-    is_valid = values["slow_factor"] == 1 or values["launcher"] == "processes"
-    return None if is_valid else "must be 1 unless launcher = processes: pods do not learn when the load starts"
-
-
-def _has_enough_partitions(values: Values) -> str | None:
-    partitions, first = values["payment_partitions"], values["initial_replicas"]
-    too_many = partitions and first > partitions
-    return f"must not exceed the {partitions} partitions: more replicas would own none" if too_many else None

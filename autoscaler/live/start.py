@@ -15,7 +15,7 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from autoscaler.live.composition import LiveAutoscaler, StartupConfig, launcher_from, policy_config_of, policy_from
+from autoscaler.live.composition import LiveAutoscaler, StartupConfig, launcher_from, policy_config_of
 from autoscaler.live.kafka import check
 from autoscaler.live.launcher import LauncherError, of_extra, stop_orphans
 from autoscaler.live.leadership import Leadership, stand_by
@@ -42,7 +42,7 @@ EXIT_NO_LAUNCHER: Final = 5
 def autoscale(*configs: Path, only_stop: bool = False) -> int:
     """Run until SIGTERM or SIGINT. Returns the exit code.
 
-    configs: TOML files, one for each group; the environment overrides them. Several files are a chain: each group reads
+    configs: TOML files, one for each group. The environment overrides them. Several files are a chain: each group reads
     the output of the group before it, and they share one SLO. only_stop: stop the replicas left running, then exit.
     """
     return exit_status_of(log, lambda: _autoscale(configs, only_stop=only_stop))
@@ -95,7 +95,7 @@ def read(config: Path | None, environ: Mapping[str, str]) -> StartupConfig:
     policies: list[Policy] = []
 
     def make(settings: AutoscalerSettings) -> None:
-        policies.append(settings.create_policy(lambda: policy_from(settings)))
+        policies.append(settings.create_policy(policy_config_of(settings).policy))
 
     connection, settings = read_settings(environ, AutoscalerSettings, config, make)
     properties = settings.replica_client_properties or connection.client_properties
@@ -104,7 +104,7 @@ def read(config: Path | None, environ: Mapping[str, str]) -> StartupConfig:
 
 
 def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[StartupConfig]:
-    """Read the stages of a chain; their latency targets add up to one SLO. Raises InvalidSettingsError, see `read`."""
+    """Read the stages of a chain. Their latency targets add up to one SLO. Raises InvalidSettingsError, see `read`."""
     stages: list[StartupConfig] = []
     problems: list[str] = []
     for config in configs:

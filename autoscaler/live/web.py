@@ -21,7 +21,7 @@ class Source:
     """Data of the pages. Each function is called from the web thread, returns plain data and must not wait."""
 
     last_tick: Callable[[], tuple[int, float]]
-    """Number of ticks, and age of the last one in seconds."""
+    """Number of ticks, and age of the last tick, seconds."""
     plan: Callable[[], Mapping[str, Any]]
     registry: CollectorRegistry
     tick_limit_s: float
@@ -76,7 +76,7 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
         "200 while ticks are recent and the policy decides, else 503; lists all problems",
         lambda source, query: health(source),
     ),
-    "/livez": ("like /healthz, but 200 if a restart is no help", lambda source, _: health(source, is_liveness=True)),
+    "/livez": ("like /healthz, but 200 if a restart cannot help", lambda source, _: health(source, is_liveness=True)),
     "/plan": ("the plan in force and the intended plan", lambda source, query: _json(source.plan())),
     "/decisions": ("the last decisions, newest first (?limit=)", decisions),
     "/targets": (

@@ -1,4 +1,4 @@
-"""Labels of the dynamic program: paths to a state, and which of them are kept. Compiled."""
+"""Labels of the dynamic program: the paths to a state, and the choice of those to keep. The loops are compiled."""
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
 from typing import Final, NamedTuple
@@ -19,8 +19,8 @@ class Labels(NamedTuple):
     value: Ints
     late: Ints
     at: Ints
-    """Two more axes. By partition, FOLLOWING: its next event to start; BUSY: end of its event in service, µs; ELIGIBLE:
-    earliest time of service, µs. By bin, FREE: time at which its replica is free, µs."""
+    """Two more axes: row and place. Rows by partition: FOLLOWING, its next event to start; BUSY, end of its event in
+    service, µs; ELIGIBLE, earliest time of service, µs. Row by bin: FREE, time at which its replica is free, µs."""
 
 
 @compiled
@@ -76,7 +76,7 @@ def labels_for(states: int, keep: int, partitions: int) -> Labels:
 
 @compiled
 def keep_label(then: Labels, state: int, made: Labels, end_us: int, event_us: int, optimistic: bool) -> int:
-    """Add label `made` to a state; return its place, or DOMINATED.
+    """Add label `made` to a state. Return its place, or DOMINATED.
 
     optimistic: if it replaces a different label, it gets the better value of both in every respect.
     """

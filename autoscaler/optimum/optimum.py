@@ -18,11 +18,11 @@ from autoscaler.optimum.search import States, search
 from autoscaler.optimum.serving import NEVER, Ints, Load, Prices
 
 MAX_PARTITIONS: Final = 5
-"""Partitions up to which all placements are tried: 52 for five."""
+"""Most partitions for which all placements are tried. Five partitions have 52 placements."""
 MAX_LABELS: Final = 3
 """Labels of a state if queues or pauses outlast a tick. More would gain < 0.1 % in W3 and W4."""
 FIRST_PRICE_S, PRICE_FACTOR = 0.15, 1.6
-"""First price of a late event, replica-seconds, which gives the best bound of W1 and taxi; factor of the next price."""
+"""First price of a late event, replica-seconds (best bound for W1 and taxi), and factor from one price to the next."""
 MINUTE_US: Final = 60_000_000
 UNAVOIDABLE_LATE_US: Final = 60_000_000
 """Price of a late event if some must be late, replica-µs."""
@@ -61,7 +61,7 @@ class Optimum(msgspec.Struct, frozen=True, kw_only=True):
     """Cost of the cheapest schedule found with the fewest late events; None: see `why`."""
     late: int
     lower: float
-    """Lower bound of schedules that meet the SLO, with its allowed share of late events; replica-minutes."""
+    """Lower bound, replica-minutes, of schedules that meet the SLO with its allowed share of late events."""
     lower_none_late: float
     """Lower bound of schedules without late events, replica-minutes."""
     method: str
@@ -70,11 +70,11 @@ class Optimum(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Simulate = Callable[[Schedule], tuple[int, int]]
-"""Simulates a schedule; returns replica-µs and late events."""
+"""Simulates a schedule. Returns replica-µs and late events."""
 
 
 def optimum(problem: OptimumProblem, simulate: Simulate | None = None, *, prices: int = 2) -> tuple[Optimum, Schedule]:
-    """Return the minimum cost and its schedule; above MAX_PARTITIONS, only the lower bound.
+    """Return the minimum cost and its schedule. Above MAX_PARTITIONS, return only the lower bound.
 
     simulate: computes cost and late events of the schedule; None: the search's own values are used.
     prices: number of prices of a late event that are tried for the lower bound.
@@ -191,7 +191,7 @@ def _prices(problem: OptimumProblem, late_us: int) -> Prices:
 
 
 def _states(problem: OptimumProblem) -> States:
-    """Return all placements; if start-ups have a cost, each also with idle replicas."""
+    """Return all placements. If start-ups have a cost, each also with idle replicas."""
     rows = []
     most = min(problem.most_replicas, max(problem.partitions, problem.least_replicas, problem.replicas))
     for placement in _placements(problem.partitions):

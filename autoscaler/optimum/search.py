@@ -1,8 +1,8 @@
-"""Dynamic programming over the ticks of a run: the sequence of placements with the lowest cost. Compiled.
+"""Finds the cheapest sequence of placements by dynamic programming over the ticks of a run. The loops are compiled.
 
 A *state* is a placement and the number of paid replicas. A *label* is a path to a state, with the queues at its end. At
 each tick each label is extended to each state. Replicas serve as in the simulator: in the order of event numbers, after
-the event in service; a partition that changes its replica pauses. The work of a replica until the next tick follows
+the event in service. A partition that changes its replica pauses. The work of a replica until the next tick follows
 from its partitions and its previous bin, so it is computed once per label.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
@@ -22,7 +22,7 @@ class States(NamedTuple):
     member: Ints
     """Bin of each partition, shape (states, partitions)."""
     replicas: Ints
-    """Paid replicas; those beyond the bins are idle."""
+    """Paid replicas. Those beyond the bins are idle."""
 
 
 class _Served(NamedTuple):
@@ -32,7 +32,7 @@ class _Served(NamedTuple):
     late: Ints
     """Late events; -1: one is late and none may be."""
     at: Ints
-    """As `Labels.at`; the time at which the replica is free is in row FREE, place 0."""
+    """As `Labels.at`. The time at which the replica is free is in row FREE, place 0."""
 
 
 class _Bins(NamedTuple):
@@ -86,8 +86,8 @@ def _serve_all(
     """Compute the service of each bin of `target` after one label, unless it is known."""
     states, bins = const.states, const.bins
     begin_us, end_us = const.edges[tick], const.edges[tick + 1]
-    for one in range(bins.bin_count[target]):
-        mask = bins.mask[target, one]
+    for bin_ in range(bins.bin_count[target]):
+        mask = bins.mask[target, bin_]
         for old in range(-1, bins.bin_count[state]):
             at = old + 1
             if served.label[mask, at] == label or (old >= 0 and not mask & bins.mask[state, old]):
@@ -114,8 +114,8 @@ def _match_bins(bins: _Bins, state: int, target: int, end_us: int, served: _Serv
     place = 0
     while place < bins.bin_count[target]:
         claimed, late, progress, pause_us = 0, 0, 0, 0
-        for one in range(bins.bin_count[target]):
-            mask, old = bins.mask[target, one], tried[one]
+        for bin_ in range(bins.bin_count[target]):
+            mask, old = bins.mask[target, bin_], tried[bin_]
             if old >= 0 and (claimed >> old & 1 or not mask & bins.mask[state, old]):
                 late = -1
                 break
@@ -145,11 +145,11 @@ def _match_bins(bins: _Bins, state: int, target: int, end_us: int, served: _Serv
 
 @compiled
 def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: Labels, previous: Ints) -> int:
-    """Fill `made` with the best value of any previous bin for each bin of `target`; return the least late, or -1."""
+    """Fill `made` with the best value of any previous bin for each bin of `target`. Return the least late, or -1."""
     late = 0
     previous[:] = NONE
-    for one in range(bins.bin_count[target]):
-        mask, fewest = bins.mask[target, one], -1
+    for bin_ in range(bins.bin_count[target]):
+        mask, fewest = bins.mask[target, bin_], -1
         for old in range(-1, bins.bin_count[state]):
             at = old + 1
             if (old >= 0 and not mask & bins.mask[state, old]) or served.late[mask, at] < 0:
@@ -157,7 +157,7 @@ def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: La
             new = fewest < 0
             fewest = served.late[mask, at] if new else min(fewest, served.late[mask, at])
             mine, its = made.at[0, 0], served.at[mask, at]
-            mine[FREE, one] = its[FREE, 0] if new else min(mine[FREE, one], its[FREE, 0])
+            mine[FREE, bin_] = its[FREE, 0] if new else min(mine[FREE, bin_], its[FREE, 0])
             for partition in bins.partitions[mask, : bins.size[mask]]:
                 if new:
                     mine[:FREE, partition] = its[:FREE, partition]
@@ -172,15 +172,15 @@ def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: La
 
 @compiled
 def _begin(const: _Constants, initial: int, now: Labels) -> bool:
-    """Create the label of the first tick; return whether the SLO can still be met."""
+    """Create the label of the first tick. Return whether the SLO can still be met."""
     prices, bins, first_us = const.prices, const.bins, const.edges[0]
     now.paths[initial] = 1
     first = now.at[initial, 0]
     first[FOLLOWING] = const.load.first[:-1]
-    for one in range(bins.bin_count[initial]):
-        mask = bins.mask[initial, one]
+    for bin_ in range(bins.bin_count[initial]):
+        mask = bins.mask[initial, bin_]
         of = bins.partitions[mask, : bins.size[mask]]
-        late, first[FREE, one] = serve(const.load, prices, of, 0, first_us, 0, first)
+        late, first[FREE, bin_] = serve(const.load, prices, of, 0, first_us, 0, first)
         if late < 0:
             return False
         now.late[initial, 0] += late
@@ -200,12 +200,12 @@ def _extend(
     previous: Ints,
     made: Labels,
 ) -> int:
-    """Fill `made` with the service of the replicas, given their previous bins; return the cost of leaving ones."""
+    """Fill `made` with the service of the replicas, given their previous bins. Return the cost of leaving ones."""
     bins, begin_us, claimed, rest_us = const.bins, const.edges[tick], 0, 0
-    for one in range(bins.bin_count[target]):
-        mask, at = bins.mask[target, one], previous[one] + 1
-        claimed |= 1 << previous[one] if at else 0
-        made.at[0, 0, FREE, one] = served.at[mask, at, FREE, 0]
+    for bin_ in range(bins.bin_count[target]):
+        mask, at = bins.mask[target, bin_], previous[bin_] + 1
+        claimed |= 1 << previous[bin_] if at else 0
+        made.at[0, 0, FREE, bin_] = served.at[mask, at, FREE, 0]
         for partition in bins.partitions[mask, : bins.size[mask]]:
             made.at[0, 0, :FREE, partition] = served.at[mask, at, :FREE, partition]
     for old in range(bins.bin_count[state]):
@@ -218,7 +218,7 @@ def _extend(
 def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; parts that are not it are above
     load: Load, states: States, ticks: Ints, prices: Prices, initial: int, keep: int, optimistic: bool
 ) -> tuple[int, int, Ints, Ints]:
-    """Return (value, late, path, kept) of the cheapest schedule; value -1: none meets the SLO.
+    """Return (value, late, path, kept) of the cheapest schedule. Value -1: none meets the SLO.
 
     ticks: times at which placements may change, µs. initial: state before the first tick. keep: maximum labels of a
     state. optimistic: if there are more labels, or several possible previous bins, one label that is as good as each of

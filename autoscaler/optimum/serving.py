@@ -1,4 +1,4 @@
-"""Service of known events by one replica until the next decision, in the simulator's order. Compiled."""
+"""Service of known events by one replica until the next decision, in the simulator's order. The loops are compiled."""
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
 from typing import Final, NamedTuple
@@ -65,7 +65,7 @@ def is_late(load: Load, prices: Prices, event: int, at_us: int) -> bool:
 
 @compiled
 def serve(load: Load, prices: Prices, of: Ints, begin_us: int, end_us: int, free_us: int, at: Ints) -> tuple[int, int]:
-    """Let a replica serve the partitions `of` until `end_us`; return the late events and the time at which it is free.
+    """Let a replica serve the partitions `of` until `end_us`. Return the late events and the time at which it is free.
 
     A waiting event counts as late as soon as it cannot be in time. -1 late events: one is late and none may be.
     at: as in `Labels`; FOLLOWING and BUSY are updated.

@@ -1,1 +1,1 @@
-"""Partitions with loads into replicas with capacities."""
+"""Packs partitions with loads into replicas with capacities."""

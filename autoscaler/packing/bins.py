@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One partition: λ in events/s, lag in events (a float, because it may include expected arrivals).
+    """One partition with its arrival rate (λ, events/s) and lag (events). The lag may include expected arrivals.
 
     Raises ValueError for a load that is negative or not a finite number.
     """
@@ -30,7 +30,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Limits of one bin: λ in events/s, lag in events; infinity: no limit. Raises ValueError unless positive."""
+    """Limits of one bin: arrival rate (events/s) and lag (events). Infinity is no limit. ValueError unless positive."""
 
     arrival_rate: float
     lag: float

@@ -1,7 +1,7 @@
-"""Assignments with few moves for a given number of replicas: a partition moves only if it would not fit.
+"""Finds assignments with few moves for a given number of replicas. A partition moves only if it would not fit.
 
 Sizes and capacities are events per interval. A partition that exceeds every capacity gets a replica of its own if one
-is empty: nothing else would help it.
+is empty, because nothing else would help it.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ROUNDING: Final = 1e-9
-"""Tolerance of the capacity, relative: rounding must not make a bin overfull."""
+"""Relative tolerance of the capacity, so that rounding does not make a bin overfull."""
 
 
 def largest_first(sizes: Floats) -> Ints:
@@ -112,7 +112,7 @@ def _make_room(sizes: Floats, order: Ints, placed: Ints, capacities: Floats, roo
 
 @compiled
 def fewest_bins(falling: Floats, capacity: float, limit: int) -> int:
-    """Return how many bins best-fit decreasing needs; `limit` + 1 if more than `limit`.
+    """Return how many bins best-fit decreasing needs, or `limit` + 1 if it needs more.
 
     falling: sizes, largest first. A size above the capacity gets a bin of its own.
     """

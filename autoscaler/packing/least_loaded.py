@@ -23,11 +23,11 @@ NO_ROOM: Final = -1
 def least_loaded(items: Sequence[Item], capacity: Capacity, *, at_least: int = 1) -> tuple[Bin, ...]:
     """Pack `items` into the smallest number of bins ≥ `at_least` at which every item fits.
 
-    Items are placed largest λ first, each into the bin with the least λ in which both capacities hold. Ties: items by
-    lag, then partition number; bins by lag, then number of items, then age. An item bigger than a bin counts as exactly
-    one full bin, so only idle partitions can join it.
+    Items are placed largest λ first, each into the bin with the least λ in which both capacities hold. Equal items go
+    by lag, then by partition number. Equal bins go by lag, then by number of items, then by age. An item bigger than a
+    bin counts as exactly one full bin, so only idle partitions can join it.
 
-    The search ends: with as many bins as items, each item finds an empty bin, which fits any item.
+    The search ends, because with as many bins as items each item finds an empty bin, which fits any item.
     """
     # No binary search: if k bins suffice, k + 1 may not (a small item placed elsewhere can leave a later one without
     # room). Counts below the sum of the loads cannot succeed, so they are skipped.
@@ -78,7 +78,7 @@ class _Sized:
         return math.ceil(max(by_rate, by_lag) * (1 - ROUNDING))
 
     def filled(self, bins: int) -> tuple[Bin, ...] | None:
-        """Place all items into `bins` bins; return None if one does not fit."""
+        """Place all items into `bins` bins. Return None if one does not fit."""
         places = fill(self.rates, self.lags, self.capacity.arrival_rate, self.capacity.lag, bins)
         if (places == NO_ROOM).any():
             return None
@@ -90,7 +90,7 @@ class _Sized:
 
 @compiled
 def fill(rates: Loads, lags: Loads, rate_capacity: float, lag_capacity: float, count: int) -> Ranks:
-    """Put each item into the least loaded bin in which both capacities hold; return the bin of each.
+    """Put each item into the least loaded bin in which both capacities hold. Return the bin of each.
 
     Least loaded: by rate, then lag, then number of items, then number of the bin. The first item that
     fits nowhere, and all after it, get NO_ROOM.

@@ -17,14 +17,14 @@ class Problem:
     """Arguments of a packer, as arrays with one entry for each partition, in the order of arrival.
 
     Consumers are *ranks* here: the order of their numbers, but without gaps, so an array of all usable consumers has at
-    most twice as many entries as there are partitions. For 0 … number of partitions, rank and number are equal: no
+    most twice as many entries as there are partitions. For 0 … number of partitions, rank and number are equal, and no
     packer opens a new consumer above that.
     """
 
     partitions: Sequence[int]
     loads: NDArray[np.float64]
     owners: NDArray[np.int64]
-    """Ranks of the previous consumers; `NO_OWNER` for a new partition."""
+    """Rank of each partition's previous consumer, or `NO_OWNER` for a new partition."""
     capacity: float
     numbers: NDArray[np.int64]
     """Consumer number by rank, ascending."""
@@ -45,7 +45,7 @@ class Problem:
             at = int(wrong.argmax())
             raise ValueError(f"partition {partitions[at]}: load {sizes[at]} must be finite and not negative")
         if min(owners.values(), default=0) < 0:
-            raise ValueError("consumers are numbered from 0, an owner below that does not exist")
+            raise ValueError("owners must be 0 or above")
         before = np.fromiter((owners.get(partition, NO_OWNER) for partition in partitions), np.int64, len(partitions))
         owned = before != NO_OWNER
         numbers = np.union1d(np.arange(len(partitions) + 1), before[owned])
@@ -85,7 +85,7 @@ class Packer(ABC):
         """Return partition → number of its new consumer, for every partition of `loads`.
 
         loads: rate of each partition, in any unit, finite and not negative.
-        owners: previous consumers, numbered from 0. A partition without one is new; one missing in `loads` is ignored.
+        owners: previous consumers, numbered from 0. A partition without one is new. One missing in `loads` is ignored.
         capacity: limit of a consumer, in the unit of the loads. A load above it gets a consumer of its own.
         order: every partition once, in the order of arrival. It breaks ties between equal loads. None: as in `loads`.
         Raises ValueError for other arguments.

@@ -1,10 +1,10 @@
 """Next, First, Best and Worst Fit with owners, in arrival order or decreasing (Landau et al. 2024, arXiv:2402.06085).
 
-They differ from textbooks in one point: if a consumer must be opened, it is the partition's owner, unless that one is
+They differ from textbooks in one point. If a consumer must be opened, it is the partition's owner, unless that one is
 open already. The choice between open consumers ignores the owner. The loops are compiled.
 
 Modified Any Fit: consumers keep large partitions and pass on small ones. None of its four variants checks whether a
-move is needed: small partitions always drift to consumers that rank higher.
+move is needed, so small partitions always drift to consumers that rank higher.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ FIRST: Final = 0
 BEST: Final = 1
 WORST: Final = 2
 NEXT: Final = 3
-"""Fit rules: the consumer with the lowest number; the fullest; the emptiest; the one opened last."""
+"""Fit rules, in order: the consumer with the lowest number, the fullest, the emptiest, and the last one opened."""
 NONE: Final = -1
 _COUNT, _LOWEST, _LATEST = 0, 1, 2
 
@@ -32,7 +32,7 @@ _COUNT, _LOWEST, _LATEST = 0, 1, 2
 class AnyFit(Packer):
     """Builds a new assignment, partition by partition.
 
-    Next Fit opens consumer 0 before the first partition; the other rules start with no open consumer.
+    Next Fit opens consumer 0 before the first partition. The other rules start with no open consumer.
     """
 
     rule: int
@@ -52,7 +52,7 @@ class AnyFit(Packer):
 
 
 class Packing(NamedTuple):
-    """State of a packing. Consumers are ranks (see `Problem`); an open one stays open."""
+    """State of a packing. Consumers are ranks (see `Problem`). An open one stays open."""
 
     order: Ranks
     """Open consumers, ascending, in the first tally[0] places."""
@@ -88,7 +88,7 @@ def open_consumer(opened: Packing, consumer: int) -> None:
 def find_consumer(opened: Packing, rule: int, load: float, capacity: float) -> int:
     """Return the open consumer that the rule chooses for `load`, or NONE. Ties go to the lowest.
 
-    A linear scan: in machine code it is faster than a tree up to some thousands of consumers.
+    It scans linearly. In machine code this is faster than a tree, up to some thousands of consumers.
     """
     found = NONE
     if rule == NEXT:
@@ -125,7 +125,7 @@ def consumer_to_open(opened: Packing, owner: int) -> int:
 def place_all(
     opened: Packing, rule: int, sequence: Ranks, loads: Loads, owners: Ranks, capacity: float, into: Ranks
 ) -> None:
-    """Place the partitions of `sequence` one by one; open a consumer if none fits. Write their consumers to `into`."""
+    """Place the partitions of `sequence` one by one. Open a consumer if none fits. Write their consumers to `into`."""
     for partition in sequence:
         consumer = find_consumer(opened, rule, loads[partition], capacity)
         if consumer == NONE:
@@ -168,9 +168,9 @@ class ModifiedAnyFit(Packer):
 def _rebuild(
     opened: Packing, rule: int, ranked: Ranks, grouped: Ranks, starts: Ranks, loads: Loads, capacity: float, into: Ranks
 ) -> Ranks:
-    """Pass on small partitions of each consumer while they fit elsewhere; keep large ones while they fit here.
+    """Pass on small partitions of each consumer while they fit elsewhere. Keep large ones while they fit here.
 
-    grouped: partitions by consumer, largest first; those of consumer c are grouped[starts[c]:starts[c + 1]].
+    grouped: partitions by consumer, largest first. Those of consumer c are grouped[starts[c]:starts[c + 1]].
     Returns the partitions that fit neither way.
     """
     left_over, left = np.empty_like(grouped), 0
@@ -214,4 +214,4 @@ PACKERS: Final[dict[str, Packer]] = {
     "mbfp": ModifiedAnyFit(BEST, by_largest=True),
 }
 ARRIVAL_ORDER_PACKERS: Final = ("nf", "ff", "bf", "wf")
-"""Packers that take partitions in the given order; the paper gives another order at each step."""
+"""Packers that take partitions in the given order. The paper gives another order at each step."""

@@ -1,6 +1,6 @@
-"""Baselines: `linear`, as clouds scale; `static`, a fixed count; and `ffd-2022`.
+"""Baselines: `linear` scales by the total arrival rate, `static` keeps a fixed count, `ffd-2022` packs.
 
-The last one is the two-dimensional first fit of Ezzeddine, Baude, Huet (ICCBDC 2022), which decides only the count.
+`ffd-2022` is the two-dimensional first fit of Ezzeddine, Baude, Huet (ICCBDC 2022). It decides only the count.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,10 @@ from contracts.settings import Settings, setting
 
 
 class Linear:
-    """Scales to ⌈Σλ/(μ·W·f)⌉ replicas (CLOSER 2024), up with f_up, down with f_down. The group places partitions.
+    """Divides the total arrival rate by what a replica serves within the target; decides a count only.
 
-    A replica serves μ·W of one second's events in time, so W counts as at most 1 s. The paper uses 0.5 s.
+    ⌈Σλ/(μ·W·f)⌉ replicas (CLOSER 2024), up with f_up, down with f_down. A replica serves μ·W of one second's events in
+    time, so W counts as at most 1 s. The paper uses 0.5 s.
     """
 
     name = "linear"
@@ -83,9 +84,10 @@ class FirstFit2022Settings(Settings):
 
 
 class FirstFit2022:
-    """Scales to the count that first-fit decreasing needs with capacities μ and μ·W; spreads partitions at each change.
+    """Decides a count by two-dimensional first-fit decreasing and spreads partitions by number (ICCBDC 2022).
 
-    Between two changes of the count no partition moves: the paper reassigns only when it scales.
+    The capacities are μ and μ·W. Between two changes of the count no partition moves, because the paper reassigns only
+    when it scales.
     """
 
     name = "ffd-2022"
@@ -96,7 +98,7 @@ class FirstFit2022:
         self._scalings = ScalingHistory(self.options.cool_down_s)
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Scale to the count of the packing unless cooling down; assign partitions without an owner."""
+        """Scale to the count of the packing unless cooling down. Assign partitions without an owner."""
         self._scalings.observe(observation)
         now = observation.requested_replicas
         items = items_of(observation)
@@ -123,7 +125,7 @@ def fewest_partitions(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
     """Spread `items` over `count` bins, largest λ first, each into the bin with the fewest items, then the least λ."""
     contents: list[list[Item]] = [[] for _ in range(count)]
     heap = [(0, 0.0, index) for index in range(count)]  # items, λ, index: sorted, hence a heap
-    for item in sorted(items, key=lambda one: (-one.arrival_rate, one.partition)):
+    for item in sorted(items, key=lambda item: (-item.arrival_rate, item.partition)):
         number_of_items, arrival_rate, index = heap[0]
         contents[index].append(item)
         heapreplace(heap, (number_of_items + 1, arrival_rate + item.arrival_rate, index))
@@ -133,12 +135,12 @@ def fewest_partitions(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
 def first_fit_decreasing(items: Sequence[Item], capacity: Capacity) -> tuple[Bin, ...]:
     """Put each item into the first bin in which both capacities hold, else into a new one; none without items.
 
-    Items come largest λ first; ties by lag, then partition number. An item bigger than a bin counts as one full bin, as
-    in Least-Loaded: only idle partitions can join it.
+    Items come largest λ first, then by lag, then by partition number. An item bigger than a bin counts as one full
+    bin, as in Least-Loaded, so only idle partitions can join it.
     """
     room: list[tuple[float, float]] = []
     contents: list[list[Item]] = []
-    for item in sorted(items, key=lambda one: (-one.arrival_rate, -one.lag, one.partition)):
+    for item in sorted(items, key=lambda item: (-item.arrival_rate, -item.lag, item.partition)):
         whole = capacity.exceeded_by(item.arrival_rate, item.lag)
         rate = capacity.arrival_rate if whole else item.arrival_rate
         lag = capacity.lag if whole else item.lag

@@ -29,7 +29,7 @@ class FlinkDs2Settings(Settings):
     """The operator's options, by its names without `job.autoscaler.`. Raises ValueError naming all mistakes.
 
     Defaults are those of the example in its documentation with seconds in place of minutes, because a rebalance takes
-    only seconds; bench/matrices/worlds.toml has the operator's own.
+    only seconds. The operator's own are in bench/matrices/worlds.toml.
     """
 
     utilization_target: float = setting(0.6, "share", above=0, most=1)
@@ -41,7 +41,7 @@ class FlinkDs2Settings(Settings):
     catch_up_s: float = setting(5.0, "s", least=0)
     """`catch-up.duration`: time in which a backlog is removed; 0: backlogs are ignored. Example 5 min."""
     metrics_window_s: float = setting(5.0, "s", above=0)
-    """`metrics.window`: time over which rates are averaged; no decision before it is full. Example 5 min."""
+    """`metrics.window`: time over which rates are averaged. No decision before it is full. Example 5 min."""
     stabilisation_s: float = setting(1.0, "s", least=0)
     """`stabilization.interval`: time without measurements after a change. Example 1 min."""
     scale_down_interval_s: float = setting(60.0, "s", least=0)
@@ -51,7 +51,7 @@ class FlinkDs2Settings(Settings):
     max_scale_up_factor: float = setting(100_000.0, least=0)
     """`scale-up.max-factor`: maximum factor of capacity added at once."""
     backlog_lag_s: float = setting(5.0, "s", least=0)
-    """`backlog-processing.lag-threshold`: a lag that takes longer to serve is a backlog; utilization is ignored during
+    """`backlog-processing.lag-threshold`: a lag that takes longer to serve is a backlog. Utilization is ignored during
     it. Default 5 min."""
     alignment: str = setting("none", known=ALIGNMENTS)
     """`key-group.partitions.adjust.mode`: `evenly-spread` (Flink's default) rounds up to a divisor of the partitions,
@@ -66,7 +66,7 @@ class _Sample(NamedTuple):
     arrival_rate: float
     lag: int
     busy: float
-    """Share of time that the busiest replica needs for its arrivals; above 1 it falls behind."""
+    """Share of time that the busiest replica needs for its arrivals. Above 1 it falls behind."""
 
 
 class _Metrics(NamedTuple):
@@ -100,7 +100,7 @@ class _Window:
         self._since_s = at_s
 
     def observe(self, observation: GroupObservation) -> float:
-        """Add one tick; return the time until the window is full, seconds; 0: it is full."""
+        """Add one tick. Return the time until the window is full, seconds; 0: it is full."""
         options, at_s = self.options, observation.at_s
         self._since_s = at_s if self._since_s == math.inf else self._since_s
         if at_s > self._since_s + options.stabilisation_s:
@@ -122,10 +122,10 @@ class _Window:
 
 
 def _sample(observation: GroupObservation) -> _Sample:
-    """Return the tick as a sample. `busy` is λ/μ at the busiest replica; the average if owners are unknown."""
+    """Return the tick as a sample. `busy` is λ/μ at the busiest replica, or the average if owners are unknown."""
     arrival_rate = sum(load.arrival_rate for load in observation.partitions)
     if describe_unowned(observation):
-        busy = arrival_rate / sum(one.service_rate or observation.service_rate for one in observation.replicas)
+        busy = arrival_rate / sum(replica.service_rate or observation.service_rate for replica in observation.replicas)
     else:
         busy = busiest(observation, observation.assignment)
     return _Sample(observation.at_s, arrival_rate, sum(load.lag for load in observation.partitions), busy)
@@ -141,9 +141,10 @@ class _Recommendation:
 
 
 class FlinkDs2:
-    """Scales to ⌈count × target capacity / true rate⌉ if the utilisation is outside its bounds. Decides only a count.
+    """Divides needed capacity by true processing rate, as Flink's autoscaler; decides a count only.
 
-    It makes no decision while a replica starts, because a Flink job does not run then.
+    The count changes if the utilisation is outside its bounds. It makes no decision while a replica starts, because
+    a Flink job does not run then.
     """
 
     name = "flink-ds2"
@@ -168,7 +169,7 @@ class FlinkDs2:
     def _not_ready(self, observation: GroupObservation) -> str:
         rescaled_s = self._scalings.last_s
         self._scalings.observe(observation)
-        starting = [one.name for one in observation.replicas if not one.ready]
+        starting = [replica.name for replica in observation.replicas if not replica.ready]
         if starting or self._scalings.last_s > rescaled_s:
             self._forget_recommendations()
             self._window.restart(observation.at_s if starting else self._scalings.last_s)
@@ -219,7 +220,7 @@ class FlinkDs2:
             return newest.count, newest.outside, f"scale-down is delayed, {number(waited_s)} of {number(interval_s)} s"
         while self._recommended[0].at_s < newest.at_s - interval_s - 1e-6:
             self._recommended.popleft()
-        most = max(self._recommended, key=lambda one: (one.count, one.at_s))
+        most = max(self._recommended, key=lambda recommendation: (recommendation.count, recommendation.at_s))
         return most.count, most.outside, ""
 
     def _forget_recommendations(self) -> None:

@@ -2,11 +2,11 @@
 
 KEDA: after its documentation ("Apache Kafka" scaler, "Scaling Deployments"), checked against
 pkg/scalers/kafka_scaler.go of KEDA 2. Activation from zero and the cool-down before zero are left out, because a group
-here always has a replica. KEDA reads the offsets again for each sync of the HPA; its polling interval only concerns
+here always has a replica. KEDA reads the offsets again for each sync of the HPA. Its polling interval only concerns
 activation.
 HPA, with one external metric of type AverageValue: after its documentation ("Horizontal Pod Autoscaling"), checked
 against `horizontal.go` and `replica_calculator.go` in pkg/controller/podautoscaler of Kubernetes 1.33. There the
-tolerance can be set per object; its defaults are in pkg/apis/autoscaling/v2.
+tolerance can be set per object. Its defaults are in pkg/apis/autoscaling/v2.
 """
 
 import math
@@ -41,19 +41,19 @@ class KedaHpaSettings(Settings):
     scale_up_percent: float = setting(100.0, "%", least=0)
     """`behavior.scaleUp.policies`: most percent of the count added in scale_up_period_s; 0: no such policy."""
     scale_up_pods: int = setting(4, "replicas", least=0)
-    """Most replicas added in that time; the greater limit applies. 0: no such policy."""
+    """Most replicas added in that time. The greater limit applies. 0: no such policy."""
     scale_up_period_s: float = setting(15.0, "s", least=0)
     """Period of both limits."""
     scale_down_percent: float = setting(100.0, "%", least=0)
     """`behavior.scaleDown.policies`: most percent of the count removed in scale_down_period_s; 0: no such policy."""
     scale_down_pods: int = setting(0, "replicas", least=0)
-    """Most replicas removed in that time; the greater limit applies. 0: no such policy."""
+    """Most replicas removed in that time. The greater limit applies. 0: no such policy."""
     scale_down_period_s: float = setting(15.0, "s", least=0)
     """Period of both limits."""
 
 
 class KedaHpa:
-    """Scales to the group's lag divided by the lag for each replica, every 15 s. Decides only a count."""
+    """Divides lag by a threshold, through a HorizontalPodAutoscaler (KEDA); decides a count only."""
 
     name = "keda-hpa"
 

@@ -1,4 +1,4 @@
-"""The controller of Landau et al. 2024 (arXiv:2402.06085): write speeds over a window, packed by one of its heuristics.
+"""The controller of Landau et al. 2024 (arXiv:2402.06085). It packs write speeds over a window by a chosen heuristic.
 
 Written after the paper and checked against the published controller. It packs all partitions again, starting from their
 present owners, if a partition has no owner, if a replica's partitions are written faster than it can serve, or if the
@@ -41,7 +41,7 @@ class LandauSettings(Settings):
 
 
 class Landau:
-    """Packs if a partition has no owner, if a replica is full, and every `interval_s`.
+    """Packs write speeds of 30 s by a selectable heuristic, again when a replica is full (Landau et al. 2024).
 
     Consumers of the paper are replicas here, numbered by the ordinal of their names. Speeds above μ count as μ. The
     four heuristics that take partitions in arrival order get another order each time.
@@ -72,7 +72,7 @@ class Landau:
         return change(observation, self._pack(observation, speeds), f"{why}, packed by {self.options.packer}")
 
     def _write_speeds(self, observation: GroupObservation) -> Speeds:
-        """Return the events/s written to each partition over the window; at the first tick, its arrival rates."""
+        """Return the events/s written to each partition over the window, or its arrival rates at the first tick."""
         rates = np.array([load.arrival_rate for load in observation.partitions], np.float64)
         if self._written and len(self._written[-1][1]) != len(rates):
             self._written.clear()  # partitions were added

@@ -26,7 +26,7 @@ def items_of(observation: GroupObservation, ahead_s: float = 0.0) -> tuple[Item,
 def plan_for(observation: GroupObservation, bins: Sequence[Bin], prefix: str, *, at_least: int = 0) -> Plan:
     """Return the plan for `bins` with few moves. At least `at_least` replicas stay, even without partitions."""
     padded = [*bins, *[Bin(())] * (at_least - len(bins))]
-    ready_first = [replica.name for replica in sorted(observation.replicas, key=lambda one: not one.surely_ready)]
+    ready_first = [replica.name for replica in sorted(observation.replicas, key=lambda r: not r.surely_ready)]
     names = name_bins(padded, observation.assignment, ready_first, prefix)
     stay = [name for name in observation.replica_names if name in names]
     join = [name for name in names if name not in observation.replica_names]
@@ -77,7 +77,7 @@ def describe_unowned(observation: GroupObservation) -> str:
     """Return a text with the partitions that no requested replica owns; empty if there is none."""
     names = set(observation.replica_names)
     without = [
-        one.partition for one in observation.partitions if observation.assignment.get(one.partition) not in names
+        load.partition for load in observation.partitions if observation.assignment.get(load.partition) not in names
     ]
     if not without:
         return ""
@@ -86,8 +86,8 @@ def describe_unowned(observation: GroupObservation) -> str:
 
 
 def busiest(observation: GroupObservation, assignment: Mapping[int, str]) -> float:
-    """Return λ/μ of the busiest replica with these owners: the share of its time that it needs."""
-    rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
+    """Return λ/μ of the busiest replica with these owners. This is the share of its time that its events need."""
+    rates = {replica.name: replica.service_rate or observation.service_rate for replica in observation.replicas}
     load_of: dict[str, float] = {}
     for load in observation.partitions:
         owner = assignment.get(load.partition, "")
@@ -101,7 +101,7 @@ def replicas_for(demand: float, capacity: float) -> int:
 
 
 def number(value: float) -> str:
-    """Format a number for a reason: one decimal, none if it is whole (89.7, 113)."""
+    """Format a number for a reason, with one decimal unless it is whole (89.7, 113)."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -113,7 +113,7 @@ class WantedCounts:
         self._wanted: deque[tuple[float, int]] = deque()
 
     def note(self, observation: GroupObservation, count: int) -> tuple[int, int]:
-        """Add the present wanted count; return the minimum and maximum within the window."""
+        """Add the present wanted count. Return the minimum and maximum within the window."""
         at_s = observation.at_s
         if not self._wanted:
             self._wanted.append((at_s, observation.requested_replicas))

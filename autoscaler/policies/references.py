@@ -1,7 +1,7 @@
-"""Reference policies, with information that no real policy has: `clairvoyant` the future, `overprovisioned` the peak.
+"""Reference policies with information that no real policy has. `clairvoyant` knows the future.
 
-`paper-optimal` and `overprovisioned` are the two references of CLOSER 2024: the first packs at each tick, the second
-packs the peak once.
+`paper-optimal` and `overprovisioned` are the two references of CLOSER 2024. The first one packs at each tick, and the
+second one knows the peak and packs it once.
 """
 
 import math
@@ -22,14 +22,14 @@ class PaperOptimalSettings(Settings):
     """Capacity of a bin. Raises ValueError for a value out of range."""
 
     bin_events_per_s: float = setting(85.0, "events/s", above=0)
-    """Capacity of a bin. 85 reproduces the printed 32.72 and 414.1 replica-minutes of W1 and taxi; the text's μ·W of
+    """Capacity of a bin. 85 reproduces the printed 32.72 and 414.1 replica-minutes of W1 and taxi. The text's μ·W of
     100 does not."""
 
 
 class PaperOptimal:
-    """Packs arrival rates with Least-Loaded at each tick. Ignores lag, start-up times and handovers.
+    """Packs the arrival rates of each tick and ignores lag and handovers (CLOSER 2024).
 
-    Owners change only with the count, or if a replica has more than a bin: the paper counts only replicas, and needless
+    Owners change only with the count, or if a replica has more than a bin. The paper counts only replicas, and needless
     handovers would cost latency here.
     """
 
@@ -62,13 +62,13 @@ class OverprovisionedSettings(Settings):
     """The peak, which is required. Raises ValueError if it is missing or a value is out of range."""
 
     peak_rates: tuple[float, ...]
-    """Arrival rate of each partition at the peak, by number: the second whose packing needs most bins."""
+    """Arrival rates (events/s) of partitions 0, 1, … in the second whose packing needs most bins."""
     bin_events_per_s: float = setting(85.0, "events/s", above=0)
     """As for `paper-optimal`."""
 
 
 class Overprovisioned:
-    """Keeps the packing of the peak for the whole run."""
+    """Keeps the packing of the peak, which is an option."""
 
     name = "overprovisioned"
 
@@ -105,7 +105,7 @@ class ClairvoyantSettings(Settings):
 
 
 class Clairvoyant:
-    """Carries out the schedule of the optimum, which was computed from the known future. The policy has no state."""
+    """Follows the schedule of the optimum, which is an option."""
 
     name = "clairvoyant"
 
@@ -122,5 +122,5 @@ class Clairvoyant:
         _, replicas, owners = self.options.schedule[step - 1]
         known = dict(enumerate(owners))
         partitions = sorted(load.partition for load in observation.partitions)
-        plan = Plan(replicas, {one: known.get(one, replicas[one % len(replicas)]) for one in partitions})
+        plan = Plan(replicas, {p: known.get(p, replicas[p % len(replicas)]) for p in partitions})
         return change(observation, plan, f"step {step} of {len(self._times_us)}")

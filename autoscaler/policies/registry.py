@@ -1,4 +1,4 @@
-"""Policies by name, for scenarios, the live autoscaler and the command line: ours, those of packages and of files.
+"""Finds policies by their names. They are our own, those of installed packages, and those in files.
 
 An installed package offers a policy by an entry point of the group `tailpack.policies`. A file is named by its path:
 `./mine.py`, or `./mine.py:Mine` if it has several policies. It contains a `PolicyFactory`, or a class with a method
@@ -41,62 +41,36 @@ class PolicyFactory:
     """Class of the policy's own settings, and of the shared ones that it reads."""
 
 
+def _factory_of(policy: Callable[..., Policy], options: type[Settings]) -> PolicyFactory:
+    """Return the factory of a class, described by its first line. The class takes any number of `build`'s arguments."""
+    description, accepted = policy.__doc__ or policy.__name__, len(signature(policy).parameters)
+    return PolicyFactory(description.partition("\n")[0], lambda *arguments: policy(*arguments[:accepted]), options)
+
+
 POLICIES: Final[dict[str, PolicyFactory]] = {
     "algorithm-1": PolicyFactory(
-        "packs partitions into replicas by arrival rate and lag (CLOSER 2024, Algorithm 1)",
+        "Packs partitions into replicas by arrival rate and lag (CLOSER 2024, Algorithm 1).",
         lambda settings, _: BinPacking(settings, tail_aware=False),
         Factors,
     ),
     "algorithm-2": PolicyFactory(
-        "as algorithm-1, for the expected lag after the rebalance (CLOSER 2024, Algorithm 2)",
+        "As algorithm-1, for the expected lag after the rebalance (CLOSER 2024, Algorithm 2).",
         lambda settings, _: BinPacking(settings, tail_aware=True),
         Factors,
     ),
-    "linear": PolicyFactory(
-        "total arrival rate divided by what a replica serves within the target; decides a count only",
-        lambda settings, _: Linear(settings),
-        Factors,
-    ),
-    "ffd-2022": PolicyFactory(
-        "decides a count by two-dimensional first-fit decreasing and spreads partitions by number (ICCBDC 2022)",
-        FirstFit2022,
-        FirstFit2022Settings,
-    ),
-    "paper-optimal": PolicyFactory(
-        "packs the arrival rates of each tick and ignores lag and handovers (CLOSER 2024)",
-        references.PaperOptimal,
-        references.PaperOptimalSettings,
-    ),
-    "overprovisioned": PolicyFactory(
-        "keeps the packing of the peak, which is an option",
-        references.Overprovisioned,
-        references.OverprovisionedSettings,
-    ),
-    "keda-hpa": PolicyFactory(
-        "lag divided by a threshold, through a HorizontalPodAutoscaler (KEDA); decides a count only",
-        KedaHpa,
-        KedaHpaSettings,
-    ),
-    "flink-ds2": PolicyFactory(
-        "needed capacity divided by true processing rate, as Flink's autoscaler; decides a count only",
-        FlinkDs2,
-        FlinkDs2Settings,
-    ),
-    "landau": PolicyFactory(
-        "packs write speeds of 30 s by a selectable heuristic, again when a replica is full (Landau et al. 2024)",
-        Landau,
-        LandauSettings,
-    ),
+    "linear": _factory_of(Linear, Factors),
+    "ffd-2022": _factory_of(FirstFit2022, FirstFit2022Settings),
+    "paper-optimal": _factory_of(references.PaperOptimal, references.PaperOptimalSettings),
+    "overprovisioned": _factory_of(references.Overprovisioned, references.OverprovisionedSettings),
+    "keda-hpa": _factory_of(KedaHpa, KedaHpaSettings),
+    "flink-ds2": _factory_of(FlinkDs2, FlinkDs2Settings),
+    "landau": _factory_of(Landau, LandauSettings),
     "static": PolicyFactory(
-        "keeps a fixed count and spreads partitions evenly once", lambda settings, _: Static(settings), StaticSettings
+        "Keeps a fixed count and spreads partitions evenly once.", lambda settings, _: Static(settings), StaticSettings
     ),
-    "clairvoyant": PolicyFactory(
-        "follows the schedule of the optimum, which is an option",
-        references.Clairvoyant,
-        references.ClairvoyantSettings,
-    ),
+    "clairvoyant": _factory_of(references.Clairvoyant, references.ClairvoyantSettings),
     "tail-aware": PolicyFactory(
-        "predicts the late events of several plans and chooses the one with the lowest cost",
+        "Predicts the late events of several plans and chooses the one with the lowest cost.",
         TailAware,
         TailAwareSettings,
     ),
@@ -166,14 +140,12 @@ def _load_external(where: str, load: Callable[[], Any], name: str = "") -> Polic
     """
     found = _try(f"{where} cannot be imported", load)
     if _decides(found):
-        description, accepted = found.__doc__ or found.__name__, len(signature(found).parameters)
-        make, options = found, getattr(found, "options", Settings)
-        found = PolicyFactory(description.partition("\n")[0], lambda *arguments: make(*arguments[:accepted]), options)
+        found = _factory_of(found, getattr(found, "options", Settings))
     if not isinstance(found, PolicyFactory):
         raise ValueError(f"{where} must be a PolicyFactory or a class with `decide`, not {type(found).__name__}")
 
     def build(*arguments: Any) -> Policy:
-        policy: Any = _try(f"policy {where} cannot be made", lambda: found.build(*arguments))
+        policy: Any = _try(f"policy {where} cannot be created", lambda: found.build(*arguments))
         if not hasattr(policy, "decide") or name not in ("", getattr(policy, "name", name)):
             lacks = f"must make an object with a method `decide` and the `name` {name!r}, not {type(policy).__name__}"
             raise ValueError(f"policy {where} {lacks}")

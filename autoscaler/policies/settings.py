@@ -9,19 +9,19 @@ REPLICA_PREFIX: Final = "payment"
 DOWN_BELOW_UP: Final = must(
     "f_down",
     lambda of: of["f_down"] <= of["f_up"],
-    "is more than f_up = {f_up:g}: the group would shrink and grow in turn",
+    "must not exceed f_up = {f_up:g}, or the group would shrink and grow in turn",
 )
 TICK_INSIDE_INTERVAL: Final = must(
     "tick_offset_s",
     lambda of: of["tick_offset_s"] < of["decision_interval_s"],
-    "is not less than decision_interval_s = {decision_interval_s:g}",
+    "must be less than decision_interval_s = {decision_interval_s:g}",
 )
 
 
 def _below_maximum(name: str) -> Rule:
     def rule(values: Values) -> str | None:
         most = values["max_replicas"]
-        return f"is more than max_replicas = {most}" if 0 < most < values[name] else None
+        return f"must not exceed max_replicas = {most}" if 0 < most < values[name] else None
 
     return rule
 
@@ -29,7 +29,7 @@ def _below_maximum(name: str) -> Rule:
 def _initial_within_bounds(values: Values) -> str | None:
     least, most = values["min_replicas"], values["max_replicas"]
     fits = least <= values["initial_replicas"] and (not most or values["initial_replicas"] <= most)
-    return None if fits else f"is outside {least} to {most or 'the number of partitions'}"
+    return None if fits else f"must be from {least} to {most or 'the number of partitions'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class StaticSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySettings(Target, Factors, StaticSettings):
-    """Settings that policies share; each reads those that it needs."""
+    """Settings that policies share. Each reads those that it needs."""
 
     replica_prefix: str = setting(REPLICA_PREFIX)
     """New replicas are named prefix-<smallest unused ordinal>."""
@@ -109,17 +109,17 @@ class Scaling(Factors, Limits):
     """The policy, the times of its decisions, and the limits of the group."""
 
     policy: str
-    """Name of the policy; `tailpack list policies` lists them."""
+    """Name of the policy. `tailpack list policies` lists them."""
     decision_interval_s: float = setting(1.0, "s", least=0.1, most=60)
     """Time between two decisions."""
     tick_offset_s: float = setting(0.1, "s", least=0)
     """Delay of a decision after a multiple of the interval, so that it sees a burst at a whole second completely."""
     initial_replicas: int = setting(1, "replicas", least=1)
-    """Replicas at the start; `static` keeps them."""
+    """Replicas at the start. `static` keeps them."""
     rebalance_time_s: float = setting(0.05, "s", least=0)
     """Rebalance time (t_r) that policies assume until it is learned. CLOSER 2024 measured 50 ms at p99."""
     learn_rebalance_time: bool = setting(True)
-    """Policies use the measured rebalance time (p99); false repeats published experiments."""
+    """Policies use the measured rebalance time (p99). False repeats published experiments."""
     absence_grace_s: float = setting(0.0, "s", least=0)
     """Time that the partitions of a dead replica wait for its return; 0: others take over at once."""
     RULES: ClassVar[Rules] = (TICK_INSIDE_INTERVAL, ("initial_replicas", _initial_within_bounds))

@@ -58,7 +58,7 @@ class Upstream:
         return self._last is not None and at_s - self._last.observation.at_s < 1.5 * self._history.interval_s
 
     def observe(self, report: Report) -> float | None:
-        """Add one tick; return how many events left the stage in the interval before it, None after a missed tick."""
+        """Add one tick. Return how many events left the stage in the interval before it, None after a missed tick."""
         observation = report.observation
         counts = self._history.observe(observation)
         self._startups.observe(observation)
@@ -67,7 +67,7 @@ class Upstream:
         lag = float(sum(load.lag for load in observation.partitions))
         left = max(0.0, float(counts.sum()) - (lag - self._lag)) if self.known_at(observation.at_s) else None
         self._lag, self._last = lag, report
-        ready = {one.name for one in observation.replicas if one.ready}
+        ready = {replica.name for replica in observation.replicas if replica.ready}
         starting = {*observation.replica_names, *report.decision.plan.replicas} - ready
         self._requested_s = {name: self._requested_s.get(name, observation.at_s) for name in starting}
         self._serving |= {number: owner for number, owner in observation.assignment.items() if owner in ready}
@@ -105,10 +105,10 @@ class Upstream:
         ready_s = np.array([self._ready_s(name, observation.at_s) for name in names])
         partitions = [load.partition for load in observation.partitions]
         in_turn = dict(zip(partitions, cycle(plan.replicas), strict=False))  # for a plan with a count only
-        planned = [(plan.assignment or in_turn).get(one, names[0]) for one in partitions]
+        planned = [(plan.assignment or in_turn).get(p, names[0]) for p in partitions]
         to = np.array([index[name] for name in planned])
         by = np.array(
-            [index.get(self._serving.get(one, ""), index[name]) for one, name in zip(partitions, planned, strict=True)]
+            [index.get(self._serving.get(p, ""), index[name]) for p, name in zip(partitions, planned, strict=True)]
         )
         backlog = np.array([float(load.lag) for load in observation.partitions])
         shape = np.sum([shape.weight * shape.factor * shape.own for shape in self._history.shapes], axis=0)
@@ -126,7 +126,7 @@ class Upstream:
                 backlog = backlog * (1 - served)
 
     def _rates(self, observation: GroupObservation, names: Iterable[str]) -> list[float]:
-        known = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
+        known = {r.name: r.service_rate or observation.service_rate for r in observation.replicas}
         return [known.get(name) or observation.service_rate for name in names]
 
     def _arriving(self, interval: int) -> Floats:

@@ -1,6 +1,6 @@
 """`tailpack shadow`, `python -m autoscaler.shadow`: observe a group, and report what a policy would do and save.
 
-It reads offsets and members. It writes no record, joins no group and commits nothing. SIGTERM or SIGINT ends it; then
+It reads offsets and members. It writes no record, joins no group and commits nothing. SIGTERM or SIGINT ends it. Then
 the last line on standard output is the summary.
 """
 
@@ -37,7 +37,7 @@ log = logging.getLogger("shadow")
 
 
 def main(config: Path | None = None) -> int:
-    """Run until SIGTERM or SIGINT. config: a TOML file; the environment overrides it. Returns the exit code."""
+    """Run until SIGTERM or SIGINT. config: a TOML file. The environment overrides it. Returns the exit code."""
     policies: list[Policy] = []
 
     def make(own: ShadowSettings) -> None:
@@ -50,11 +50,7 @@ def main(config: Path | None = None) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: shadow.stop.set())
         warm_up_policy(  # so that no tick compiles; SIGTERM ends it
-            policies[1],
-            partitions=1,
-            service_rate=settings.member_rate or 100.0,
-            interval_s=settings.decision_interval_s,
-            done=shadow.stop.is_set,
+            policies[1], 1, settings.decision_interval_s, shadow.stop.is_set
         )
         shadow.run()
         sys.stdout.write(f"{shadow.summary()}\n")

@@ -1,4 +1,4 @@
-"""Measurements of a group from outside: its members, its lag in seconds, and the service rate of a member."""
+"""Measures a group from outside: its members, its lag in seconds, and the service rate of a member."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class MemberReader:
         except KafkaException as failed:
             self.problem = f"{self._group}: {failed.args[0].str()}"
             return
-        self._members = readers_of(self._topic, {one.member_id: one.assignment.topic_partitions for one in members})
+        self._members = readers_of(self._topic, {m.member_id: m.assignment.topic_partitions for m in members})
         missing = f"{self._group} has no members that read {self._topic}"
         self._answered_s, self.problem = monotonic_s(), "" if self._members else missing
 
@@ -67,7 +67,7 @@ def readers_of(topic: str, places: Mapping[str, Sequence[TopicPartition]]) -> di
 
 
 class LagClock:
-    """Age of the oldest uncommitted event, from the times at which the end offsets passed it."""
+    """Measures the age of the oldest uncommitted event by the time at which the end offset passed it."""
 
     def __init__(self) -> None:
         self._readings: deque[tuple[float, Floats]] = deque(maxlen=MAX_READINGS)
@@ -79,14 +79,14 @@ class LagClock:
         self._readings.append((at_s, ends.copy()))
 
     def oldest_age_s(self, committed: Floats) -> float:
-        """Return the age of the oldest uncommitted event, seconds; a lower bound if it is older than all readings."""
+        """Return the age of the oldest uncommitted event, seconds, but at most the age of the oldest reading."""
         at_s, ends = (np.array(column) for column in zip(*self._readings, strict=True))
         behind = [number for number, offset in enumerate(committed.tolist()) if offset < ends[-1, number] - 0.5]
         return max((float(at_s[-1] - np.interp(committed[n], ends[:, n], at_s)) for n in behind), default=0.0)
 
 
 class CommittedRates:
-    """Service rate (μ) of a member, learned from its commits while it is busy: an idle member commits what arrives."""
+    """Learns a member's service rate (μ) from its commits while it is busy. If it is idle, they show its arrivals."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[frozenset[int], float, float]] = {}

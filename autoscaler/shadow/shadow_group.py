@@ -1,4 +1,4 @@
-"""The shadow group: a fluid model of replicas that serves the same arrivals as the real group."""
+"""The shadow group: a fluid model of replicas. It serves the same arrivals as the real group."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Account:
 class ShadowGroup:
     """A simulated copy of a group, for decisions that are not carried out. Implements autoscaler.ports.ConsumerGroup.
 
-    A plan comes into force once all its replicas have had their start-up time. loads: loads of the real group.
+    A plan comes into force when the start-up time of all its replicas is over. loads: loads of the real group.
     members: returns member → its partitions in the real group; None: unknown.
     """
 
@@ -66,7 +66,7 @@ class ShadowGroup:
 
     @property
     def unknown_s(self) -> float:
-        """Part of the group's lag that may only be the age of its last commit, seconds."""
+        """Seconds of waiting in the group that are uncertain, because they may only be the age of its last commit."""
         interval_s, tick_s = median(self._rates.commit_intervals_s), self._settings.decision_interval_s
         return interval_s + tick_s if interval_s > 1.5 * tick_s else 0.0
 

@@ -1,1 +1,1 @@
-"""Simulation: a consumer group as a model. The same controller runs it, and every event is served."""
+"""Simulates a consumer group. It is run by the same controller as a live group, and every single event is served."""

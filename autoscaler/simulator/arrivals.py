@@ -1,4 +1,4 @@
-"""Arrivals of a simulated run, in chunks, so that it may be larger than memory; and the agenda of timed actions."""
+"""Arrivals of a simulated run, in chunks, so that it may be larger than memory, and the agenda of timed actions."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ class Arrivals:
 
     def __post_init__(self) -> None:
         if len(self.intended_us) != len(self.partition):
-            raise ValueError(f"{len(self.intended_us)} intended times, {len(self.partition)} partitions: not one each")
+            raise ValueError(f"{len(self.intended_us)} intended times, {len(self.partition)} partitions: must be equal")
         if len(self.intended_us) and (self.intended_us[0] < 0 or (np.diff(self.intended_us) < 0).any()):
             raise ValueError("intended times must not be negative and must not decrease")
 
@@ -52,7 +52,7 @@ class Workload:
     duration_s: float
     """Decisions and costs cover [0, duration_s). Events that are unfinished then are drained."""
     chunks: Iterable[Arrivals]
-    """Iterated once per run; chunk i ends before chunk i + 1 starts."""
+    """Iterated once per run. Chunk i ends before chunk i + 1 starts."""
 
     @classmethod
     def whole(cls, arrivals: Arrivals, *, partitions: int, duration_s: float) -> "Workload":

@@ -17,12 +17,12 @@ BLOCK: Final = 1 << 14
 QUICK_SHARE: Final = 0.88
 QUICK_S: Final = (10.0, 50.0)
 SLOW_S: Final = (50.0, 120.0)
-"""Start-up times measured on GKE: 88 % of pods in 10 to 50 s, the rest above; uniform within each range."""
+"""Start-up times measured on GKE: 88 % of pods in 10 to 50 s, the rest above. They are uniform within each range."""
 _US: Final = 1e6
 
 
 class Cause(IntEnum):
-    """Random causes other than service times. The numbers differ from all block numbers of service times."""
+    """Random causes other than service times. Their numbers must differ from the numbers of blocks of service times."""
 
     START_UP = 0x7A110001
     HEARTBEAT = 0x7A110002

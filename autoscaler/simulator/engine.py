@@ -43,7 +43,7 @@ class Engine(EventServer):
     def advance(self, until_us: int) -> None:
         """Serve all events that start before `until_us`, which becomes `now_us`. Raises ValueError for the past."""
         if until_us < self.now_us:
-            raise ValueError(f"time does not go back from {self.now_us} to {until_us} µs")
+            raise ValueError(f"cannot advance to {until_us} µs: the time is already {self.now_us} µs")
         self._carry_out()
         while self._events.next_us < until_us:
             self._arrive(until_us)
@@ -73,9 +73,9 @@ class Engine(EventServer):
         return int(self._partitions["owner"][partition])
 
     def in_service_until_us(self, partition: int) -> int:
-        """Return when the event of `partition` that is in service now is finished, µs; `now_us` if there is none.
+        """Return when the event of `partition` that is in service now is finished, µs, or `now_us` if there is none.
 
-        There can be several if a new owner was attached too early: then the last end counts.
+        There can be several if a new owner was attached too early. Then the last end counts.
         """
         return kernel.in_service_until(*self._state(), partition, self.now_us)
 
@@ -96,7 +96,7 @@ class Engine(EventServer):
     def kill(self, replica: int) -> None:
         """End `replica` now. Its partitions are detached, and its uncommitted events are served again.
 
-        The outcome of an event is its first completion, as in the definition of latency: if it was finished before, the
+        The outcome of an event is its first completion, as in the definition of latency. If it was finished before, the
         repetition only costs time. The event in service was not finished.
         Raises ValueError for a replica that does not exist or is dead.
         """
@@ -115,7 +115,7 @@ class Engine(EventServer):
         self._carry_out(returned)
 
     def drain(self) -> int:
-        """Serve all remaining events; return the end of the last one, µs.
+        """Serve all remaining events. Return the end of the last one, µs.
 
         Raises ValueError if events remain in partitions without an owner.
         """

@@ -80,7 +80,7 @@ class SimulatedGroup:
     def replicas(self) -> tuple[Replica, ...]:
         """Replicas that were requested and are not being removed, oldest request first."""
         if self._replicas is None:
-            self._replicas = tuple(Replica(one.name, one.ready, self._rates.of(one)) for one in self.members.planned)
+            self._replicas = tuple(Replica(m.name, m.ready, self._rates.of(m)) for m in self.members.planned)
         return self._replicas
 
     def status(self) -> GroupStatus:
@@ -120,9 +120,9 @@ class SimulatedGroup:
         )
 
     def _late_of_removed(self, late: list[int]) -> dict[str, int]:
-        present, self._present = self._present, {one.number for one in (*self.members.planned, *self.members.leaving)}
+        present, self._present = self._present, {m.number for m in (*self.members.planned, *self.members.leaving)}
         reporting = present.union(number for number, count in enumerate(late) if count)
-        removed = sorted(reporting.difference(one.number for one in self.members.planned))
+        removed = sorted(reporting.difference(member.number for member in self.members.planned))
         return {self.members.names[number]: late[number] if number < len(late) else 0 for number in removed}
 
     def arrivals(self) -> RecentArrivals | None:
@@ -196,7 +196,7 @@ class SimulatedGroup:
         self._rebalance.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
 
     def _fail(self, failure: Failure) -> None:
-        """Kill the ready replica with most partitions; on ties the oldest."""
+        """Kill the ready replica with most partitions, on ties the oldest."""
         alive = [member for member in self.members.planned + self.members.leaving if member.ready]
         alive = [member for member in alive if member.number not in self._dying]
         if not alive:

@@ -5,7 +5,7 @@ when it has arrived and its replica has finished the previous event. This takes 
 
 Each replica has a chain of its uncommitted events, in the order of service. Each partition without an owner has a chain
 of its waiting events. A command at t takes back the events that have not started before t from the replicas that it
-concerns, and assigns them again in the order of their numbers. Chains link event numbers; event e is in row e − base.
+concerns, and assigns them again in the order of their numbers. Chains link event numbers. Event e is in row e − base.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
@@ -232,7 +232,7 @@ def reassign(
 
 @compiled
 def in_service_until(events: Rows, base: int, replicas: Rows, partitions: Rows, partition: int, now_us: int) -> int:
-    """Return when the event of `partition` that is in service is finished, µs; `now_us` if there is none."""
+    """Return when the event of `partition` that is in service is finished, µs, or `now_us` if there is none."""
     until_us = now_us
     for replica in range(len(replicas)):
         commit(events, base, replicas, partitions, replica, now_us)

@@ -30,7 +30,7 @@ class Members:
         self.requested: list[tuple[int, int]] = []
         """(Time in µs, replicas paid for from then on)."""
         self.changes: list[ReplicaChanged] = []
-        """at_us: µs since the start of the run."""
+        """Changes of replicas, with `at_us` in µs since the start of the run."""
 
     def __contains__(self, member: Member) -> bool:
         return self._present.get(member.name) is member
@@ -45,7 +45,7 @@ class Members:
         return [member for member in self._present.values() if member.planned]
 
     def request(self, name: str, number: int, at_us: int) -> Member:
-        """Add a replica; from now on it costs money. Its number must be the next one."""
+        """Add a replica. From now on it costs money. Its number must be the next one."""
         assert number == len(self.names), f"replica {number} is the {len(self.names) + 1}th"
         member = self._present[name] = Member(name, number)
         self.names.append(name)
@@ -65,7 +65,7 @@ class Members:
         self._note(member, ReplicaChange.READY, at_us)
 
     def remove(self, member: Member, at_us: int, why: ReplicaChange) -> None:
-        """Remove a replica; it no longer costs money. why: LEFT or DIED."""
+        """Remove a replica. It no longer costs money. why: LEFT or DIED."""
         del self._present[member.name]
         if not member.planned:
             self.leaving.remove(member)
@@ -87,7 +87,7 @@ Owners = Mapping[int, str]
 class Placement:
     """Owners by partition: `aim`, the name under the plan in force, and `now`, the number of the present replica.
 
-    They differ while the new owner is not ready: until then the previous owner keeps the partition (make before break).
+    They differ while the new owner is not ready. Until then the previous owner keeps the partition (make before break).
     """
 
     aim: dict[int, str]

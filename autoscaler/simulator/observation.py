@@ -26,7 +26,7 @@ class ObservedOffsets(NamedTuple):
     """Result of an observation."""
 
     loads: tuple[PartitionLoad, ...]
-    """By partition."""
+    """Load of each partition."""
     recent: RecentArrivals
     late: Ints
     """Late events since the previous observation, by replica."""
@@ -35,7 +35,7 @@ class ObservedOffsets(NamedTuple):
 class _Sample(NamedTuple):
     at_us: int
     lag: Ints
-    """By partition."""
+    """Lag of each partition, events."""
     late: Ints
     """Late events by replica, since the start of the run."""
 
@@ -66,7 +66,7 @@ class OffsetObserver:
             agenda.at(read_us, lambda: notes.append(self._counters.committed()))
 
     def sample(self) -> None:
-        """Read the present offsets; use the scheduled commits if there are any."""
+        """Read the present offsets. Use the scheduled commits if there are any."""
         counters = self._counters
         lag = counters.produced() - (self._commits.popleft()[0] if self._commits else counters.committed())
         self._samples.append(_Sample(counters.now_us, lag, counters.late()))

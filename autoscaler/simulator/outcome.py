@@ -17,7 +17,7 @@ MAX_SHORT_US: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Events:
-    """Every event by its number; times in µs since the start of the run."""
+    """Every event by its number. Times are in µs since the start of the run."""
 
     intended_us: Times
     partition: NDArray[np.int32]

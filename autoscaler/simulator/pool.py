@@ -1,14 +1,14 @@
 """Engine of a share group (KIP-932): one queue, from which every free replica takes the oldest event.
 
 Time, feeding, counting and outcomes are as in `engine.Engine`. Further rules:
-- The member that has been free longest takes the next event; ties go to the smallest number.
+- The member that has been free longest takes the next event. Ties go to the smallest number.
 - An acquired event is served to its end, and acknowledged when it is finished.
 - The event that a killed replica had acquired precedes all waiting ones, once it is given back.
 - A shared limit sets a minimum gap between two acquisitions.
 - The order within a partition is not kept.
 
-All members take from one queue, so an event's outcome is known when it is acquired by the first of a heap of members,
-in the order in which they become free. Event e is in row e − base. The loops are compiled.
+All members take from one queue. A heap has the members in the order in which they become free, and the first member
+acquires the next event. Its outcome is then known. Event e is in row e − base. The loops are compiled.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from autoscaler.jit import compiled
 from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.engine import NO_OWNER
 from autoscaler.simulator.kernel import close_gate, commit, commit_all, first_unfinished, service_us
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Rows
 
@@ -29,7 +28,7 @@ Heap = NDArray[np.int64]
 
 
 class Pool(EventServer):
-    """Serves as `Engine` does, except that replicas join and leave; nothing is attached."""
+    """An engine like `Engine`, except that replicas join and leave and own no partitions."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, target_us: int = NEVER) -> None:
         super().__init__(partitions, service, target_us=target_us)
@@ -48,19 +47,15 @@ class Pool(EventServer):
         self._arrange(np.append(self._free, replica))
 
     def leave(self, replica: int) -> None:
-        """Let `replica` take no further events; it finishes its acquired one."""
+        """Let `replica` take no further events. It finishes its acquired one."""
         self._arrange(self._free[self._free != replica])
-
-    def owner(self, _partition: int) -> int:
-        """Return NO_OWNER: all members serve every partition."""
-        return NO_OWNER
 
     def busy_until_us(self, replica: int) -> int:
         """Return when `replica` has finished its acquired event, µs."""
         return int(self._replicas["free_us"][replica])
 
     def busy_us(self) -> None:
-        """Return None: the busy time is not counted."""
+        """Return None, because the busy time is not counted."""
 
     def kill(self, replica: int) -> None:
         """End `replica` now. Its unfinished event waits until it is given back."""
@@ -126,7 +121,7 @@ class Pool(EventServer):
 
 @compiled
 def arrive(events: Rows, base: int, partitions: Rows, event: int, end: int, until_us: int) -> int:
-    """Count the events from `event` on that arrive before `until_us`; return the next one, at most `end`."""
+    """Count the events from `event` on that arrive before `until_us`. Return the next one, at most `end`."""
     while event < end and events[event - base].intended_us < until_us:
         partitions[events[event - base].partition].produced += 1
         event += 1
@@ -135,7 +130,7 @@ def arrive(events: Rows, base: int, partitions: Rows, event: int, end: int, unti
 
 @compiled
 def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: int, now_us: int) -> int:
-    """Commit the finished event of a member; return its unfinished one, which is served again, or NONE."""
+    """Commit the finished event of a member. Return its unfinished one, which is served again, or NONE."""
     commit(events, base, members, partitions, member, now_us)
     lost = int(members[member].first)
     members[member].first = NONE
@@ -149,7 +144,7 @@ def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: in
 def acquire(
     events: Rows, base: int, members: Rows, partitions: Rows, service: Rows, heap: Heap, event: int, until_us: int
 ) -> bool:
-    """Let the next free member serve `event`; return whether one can before `until_us`."""
+    """Let the next free member serve `event`. Return whether one can before `until_us`."""
     member, row = heap[0], event - base
     at_us = max(members[member].free_us, events[row].intended_us, service[0].open_us)
     if at_us >= until_us:
@@ -190,7 +185,7 @@ def _is_free_earlier(members: Rows, one: int, other: int) -> bool:
 def serve(
     events: Rows, base: int, members: Rows, partitions: Rows, service: Rows, heap: Heap, event: int, until_us: int
 ) -> int:
-    """Let members acquire the events from `event` on before `until_us`; return the next one."""
+    """Let members acquire the events from `event` on before `until_us`. Return the next one."""
     while event < base + len(events) and acquire(events, base, members, partitions, service, heap, event, until_us):
         event += 1
     return event

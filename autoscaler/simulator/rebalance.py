@@ -19,7 +19,7 @@ Timing = Callable[[int, int], int]
 class Owners:
     """Owners of the partitions. Only this class attaches and detaches partitions.
 
-    A dead replica that was not evicted yet can get partitions: these are not served until it is evicted.
+    A dead replica that was not evicted yet can get partitions. These are not served until it is evicted.
     """
 
     def __init__(self, engine: Engine, agenda: Agenda) -> None:
@@ -35,12 +35,12 @@ class Owners:
         self._holder = list(owners)
         """By partition: the replica that it is attached to, or NO_OWNER."""
         self._free_us = [0] * len(owners)
-        """By partition: time at which its last owner releases it, µs: in the future while that one is busy."""
+        """By partition: time at which its last owner releases it, µs. It is in the future while that owner is busy."""
         for partition, owner in enumerate(owners):
             self._engine.attach(partition, owner)
 
     def on_death(self, replica: int, evicted_us: int) -> None:
-        """Record a death: the replica's partitions become free when it is evicted."""
+        """Record a death. The replica's partitions become free when it is evicted."""
         self._evicted_us[replica] = evicted_us
         for partition in self._held_by(replica):
             self._holder[partition] = NO_OWNER
@@ -96,7 +96,7 @@ class IncrementalRebalance(Owners):
                 self._move(partition, to)
 
     def on_death(self, replica: int, evicted_us: int) -> None:
-        """Record a death: the replica's partitions do not start elsewhere before `evicted_us`."""
+        """Record a death. The replica's partitions do not start elsewhere before `evicted_us`."""
         orphans = self._held_by(replica)
         super().on_death(replica, evicted_us)
         for partition in orphans:
@@ -147,7 +147,7 @@ class _Assignment:
 class ClassicRebalance(Owners, ABC):
     """Kafka's classic protocol: all members join a rebalance, which then takes t_r.
 
-    Members notice a rebalance at their next heartbeat; a new member joins at once. A member that has to stop joins when
+    Members notice a rebalance at their next heartbeat. A new member joins at once. A member that has to stop joins when
     it has finished the event in service. The newest plan counts until all have joined. A later plan waits for the next
     rebalance, which follows at once. The group waits for dead members until they are evicted.
     """
@@ -164,7 +164,7 @@ class ClassicRebalance(Owners, ABC):
         """Target of the next rebalance."""
 
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
-        """Start a run: the owners are in place at once."""
+        """Start a run. The owners are in place at once."""
         super().begin(owners, members)
         self._assigned = self._wanted = _Assignment(tuple(owners), members)
 
@@ -223,7 +223,7 @@ class ClassicRebalance(Owners, ABC):
 
 
 class EagerRebalance(ClassicRebalance):
-    """Stops the whole group: each member when it notices the rebalance. All start again when it has ended."""
+    """Stops the whole group. Each member stops when it notices the rebalance. All start again when it has ended."""
 
     def _start_first(self) -> None:
         self._rebalance(self._assigned.members, self._stop_all, self._start_all)
@@ -240,9 +240,9 @@ class EagerRebalance(ClassicRebalance):
 
 
 class CooperativeRebalance(ClassicRebalance):
-    """Rebalances twice. Members serve during the first one; after it, the partitions that move stop.
+    """Rebalances twice. Members serve during the first one. After it, the partitions that move stop.
 
-    They start when the second rebalance has ended; partitions without an owner, when the first one has ended.
+    They start when the second rebalance has ended. Partitions without an owner start when the first one has ended.
     """
 
     def _start_first(self) -> None:
@@ -274,7 +274,7 @@ class CooperativeRebalance(ClassicRebalance):
 
 
 class ShareGroup:
-    """A share group: owners are ignored, all members serve all partitions, and there are no handovers."""
+    """A share group. Owners are ignored, all members serve all partitions, and there are no handovers."""
 
     def __init__(self, engine: Pool, agenda: Agenda) -> None:
         self._engine = engine

@@ -158,7 +158,7 @@ class EventServer(ABC):
         self._times = service
         common = (poll_events, service.slow_from_us, service.slow_until_us, 0, service.limit_each_us)
         self._service: Rows = np.array([(*common, gap_us) for gap_us in service.limit_gaps_us or (0,)], SERVICE)
-        """Parameters of the loops in the first row; later shared limits in the others."""
+        """The first row has the parameters of the loops. The others have the later shared limits."""
         self._partitions: Rows = np.zeros(partitions, PARTITION)
         for name in ("owner", "first", "last"):
             self._partitions[name] = NONE
@@ -169,11 +169,11 @@ class EventServer(ABC):
         self.now_us = self._newest_us = 0
         """Every event that starts before this time has started."""
         self._collected: list[ServedEvents] = []
-        """Stored outcomes that were not taken; `_collected_until` is the event after them."""
+        """Stored outcomes that were not taken. `_collected_until` is the event after them."""
         self._collected_until = self._taken = 0
 
     def add_replica(self) -> int:
-        """Add a replica without partitions; return its number. Numbers start at 0."""
+        """Add a replica without partitions. Return its number. Numbers start at 0."""
         number = len(self._replicas)
         added = np.zeros(1, REPLICA)
         added["speed"] = self._times.settings.speed_of(number)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from autoscaler.controller import Controller
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.ports import NotReadyError, Policy, PolicyWrapper
+from autoscaler.ports import NotReadyError, Policy, urgent_of
 from autoscaler.records import decision_record, not_ready_record
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
 from autoscaler.simulator.chance import ServiceTimes
@@ -36,7 +36,7 @@ TICKS_TO_RECOVER: Final = 1000
 
 
 class Simulation:
-    """Everything except the controller. The engine has the time; for a share group it is a pool.
+    """A simulated group with its engine and timed actions. For a share group the engine is a Pool.
 
     keep: whether events and plans are kept; else only latencies.
     """
@@ -86,7 +86,7 @@ class Simulation:
             self.agenda.at(max(self.engine.now_us, sample_us), self._observer.sample)
 
     def drain(self) -> int:
-        """Serve all remaining events; return the end of the last one, µs."""
+        """Serve all remaining events. Return the end of the last one, µs."""
         drained_us = self.engine.drain()
         self.outcomes.add(self.engine.take())
         return drained_us
@@ -103,7 +103,7 @@ class Simulation:
 
 
 class SimulatedJournal:
-    """Implements autoscaler.ports.Journal. Values are kept as they are; records are created when they are read.
+    """Implements autoscaler.ports.Journal. Values are kept as they are. Records are created when they are read.
 
     keep: whether ticks are kept (not in runs with millions of loads).
     """
@@ -137,7 +137,7 @@ class SimulatedJournal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Result of a run. Times are µs since its start; events and replicas have numbers."""
+    """Result of a run. Times are µs since its start. Events and replicas have numbers."""
 
     policy: str
     partitions: int
@@ -149,7 +149,7 @@ class Run:
     replica_names: tuple[str, ...]
     changes: tuple[Change, ...]
     requested: tuple[tuple[int, int], ...]
-    """(Time in µs, replicas paid for from then on); input of `report.measures.replica_minutes`."""
+    """(Time in µs, replicas paid for from then on). `report.measures.replica_minutes` reads it."""
     drained_us: int
     repeated: NDArray[np.int64]
     """Numbers of finished events that were served again, once for each repetition."""
@@ -158,11 +158,6 @@ class Run:
     plans: tuple[PlanWritten, ...]
     replica_changes: tuple[ReplicaChanged, ...]
     _journal: SimulatedJournal | None = field(repr=False)
-
-    @property
-    def duplicates(self) -> int:
-        """Number of times that a finished event was served again."""
-        return len(self.repeated)
 
     def entries(self, started_us: int = 0) -> Iterator[JournalEntry]:
         """Yield the journal in order of time, as a live run writes it. Records are created here, not during the run.
@@ -188,21 +183,20 @@ def simulate(
     """Run `workload` with `policy` until its last event is finished.
 
     keep_events: whether events and the journal are kept; else only latencies (4 bytes each) and changes of the policy.
-    clock: returns seconds; measures the policy's time.
+    clock: returns seconds, to measure the policy's time.
     Raises ValueError for invalid settings or workloads, and for plans that contradict themselves.
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
     settings = replace(settings, failures=failures)
     may_repeat = bool(failures) and settings.poll_events > 1
     simulation = Simulation(workload, settings, keep=keep_events or may_repeat)
-    timed = _TimedPolicy(policy, clock)
     journal = SimulatedJournal(simulation.group, policy.name, keep=keep_events)
-    controller = Controller(simulation.group, timed, journal)
+    controller = Controller(simulation.group, policy, journal, clock)
     ticks_us = tick_times_us(settings, workload.duration_s)
     for tick_us in ticks_us:
         simulation.schedule_observation(tick_us)
     for tick_us in ticks_us:
-        if controller.decides_between_ticks:
+        if urgent_of(policy) is not None:
             _watch(simulation, controller, settings, tick_us)
         simulation.advance(tick_us)
         controller.tick()
@@ -222,7 +216,7 @@ def simulate(
         requested=tuple(group.members.requested),
         drained_us=drained_us,
         repeated=repeated(events, group.kills if may_repeat else []),
-        policy_s=timed.spent_s,
+        policy_s=controller.policy_s,
         plans=tuple(group.plans),
         replica_changes=tuple(group.members.changes),
         _journal=journal if keep_events else None,
@@ -262,16 +256,3 @@ def _replace_the_dead(simulation: Simulation, controller: Controller, settings: 
     raise ValueError(
         f"all replicas died and the policy requested no other within {TICKS_TO_RECOVER} ticks: events remain unserved"
     )
-
-
-class _TimedPolicy(PolicyWrapper):
-    def __init__(self, policy: Policy, clock: Callable[[], float]) -> None:
-        super().__init__(policy)
-        self._clock = clock
-        self.spent_s = 0.0
-
-    def decide(self, observation: GroupObservation) -> Decision:
-        began_s = self._clock()
-        decision = self.policy.decide(observation)
-        self.spent_s += self._clock() - began_s
-        return decision

@@ -29,10 +29,9 @@ class ServiceShape(ReplicaSpeeds):
     lognormal_sigma: float = setting(1.0, above=0)
     """Standard deviation of the logarithm."""
     pareto_shape: float = setting(2.5, above=2)
-    """Tail index; above 2 the variance exists."""
+    """Tail index. Above 2 the variance exists."""
     shared_limits: tuple[float, ...] = setting((), "events/s", above=0)
-    """Limits of all replicas together, events/s, one after the other; the last one remains. Policies see longer service
-    times."""
+    """Successive limits of all replicas together. The last one remains. Policies see longer service times."""
     shared_limit_s: float = setting(300.0, "s", above=0)
     """Duration of each of these limits."""
 
@@ -86,7 +85,7 @@ class ObservationSettings(Settings):
     commit_age_s: float = setting(0.0, "s", least=0)
     """Additional age of observed commits: on average half of the commit interval. Policies get this value."""
     service_rate_error: float = setting(0.0, "share", above=-1)
-    """Relative error of the service rate that policies get; positive: too high."""
+    """Relative error of the service rate that policies get. Positive is too high."""
     planned_startup_s: float | None = setting(None, "s", least=0)
     """Start-up time that policies get; none: the true one, 0 if that is sampled."""
     poll_events: int = setting(1, "events", least=1)
@@ -102,7 +101,7 @@ class SimulationSettings(ObservationSettings):
     startup_s: float | None = setting(0.0, "s", least=0)
     """Time from the request of a replica until it can serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
     latency_target_s: float = setting(0.5, "s", above=0)
-    """W: replicas report how many events took longer."""
+    """Latency target (W). Replicas report how many events took longer."""
     decision_interval_s: float = setting(1.0, "s", above=0)
     """Time between two ticks."""
     tick_offset_s: float = setting(0.1, "s", least=0)

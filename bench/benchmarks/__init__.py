@@ -1,4 +1,4 @@
-"""The benchmarks of `tailpack dev bench`: one file per benchmark, and the table that makes it a command."""
+"""The benchmarks of `tailpack dev bench`. Each one has its own file and an entry in BENCHMARKS."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Measure the time of whole decisions, with skewed partitions, Poisson arrivals, and immediate execution."""
+"""Measure how long a policy takes for a decision, with skewed partitions and Poisson arrivals."""
 
 import statistics
 import time
@@ -18,7 +18,7 @@ POLICIES: Final = ("algorithm-2", "tail-aware")
 SIZES: Final = ((100, 20), (1_000, 100), (10_000, 1_000))
 """Partitions and replicas."""
 SHAPES: Final = {"evenly": (0.75, np.full(10, 0.1)), "in bursts": (0.375, np.eye(10)[7])}
-"""Load of a replica as a share of μ, and its distribution over slots. At a tick, half of a burst is served."""
+"""Name → load of a replica as a share of its service rate (μ), and the distribution of the load over ten slots."""
 WARM_UP_TICKS: Final = 12
 """Ticks until the policy has estimated how arrivals vary."""
 MEASURED_TICKS: Final = 9
@@ -31,11 +31,11 @@ class Decide(QuickBenchmark):
     """Measure the CPU time of whole decisions with up to 10,000 partitions on 1,000 replicas."""
 
     def cases(self) -> Sequence[str]:
-        """Return sizes with shapes; only the smallest size if `quick`."""
+        """Return each size with each shape; only the smallest size if `quick`."""
         return [f"{size[0]}x{size[1]} {shape}" for size in SIZES[: 1 if self.quick else None] for shape in SHAPES]
 
     def measure(self, case: str, tools: Tools) -> Row:
-        """Return the median of several ticks for each policy."""
+        """Return the median CPU time per decision of each policy, in ms."""
         size, shape = case.split(" ", maxsplit=1)
         partitions, replicas = map(int, size.split("x"))
         medians_ms = {f"{name}_ms": statistics.median(ticks_ms(name, partitions, replicas, shape)) for name in POLICIES}
@@ -64,7 +64,7 @@ def ticks_ms(policy_name: str, partitions: int, replicas: int, shape: str) -> It
 def _observation(
     at_s: float, counts: NDArray[np.int64], names: tuple[str, ...], owners: dict[int, str]
 ) -> GroupObservation:
-    """Return the observation after an interval with these arrivals. Its last three slots are partly unserved."""
+    """Return the observation after an interval with these arrivals. Part of its last three slots is not served yet."""
     newest = counts[-3:].sum(axis=0).tolist()
     load = dict.fromkeys(names, 0)
     for partition, events in enumerate(newest):

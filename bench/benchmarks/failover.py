@@ -1,4 +1,4 @@
-"""Measure the latency cost of announced and unannounced kills, and of graceful stops, over all partitions."""
+"""Measure the latency that a killed or stopped replica costs. An announced kill is followed by a plan at once."""
 
 import itertools
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Failover(GroupBenchmark):
             raise ValueError(f"--runtime {self.runtime} does not follow plans; use {' or '.join(PLAN_PROTOCOLS)}")
 
     def act(self, group: ServedGroup, announce: Callable[..., None]) -> None:
-        """End replicas: first unannounced kills, then announced kills and stops alternately. Each one is replaced."""
+        """End replicas by unannounced kills, then by announced kills and stops in turn. Each replica is replaced."""
         known, sigterms, unknown = (3, 2, 1) if self.quick else (20, 20, 3)
         turns = itertools.zip_longest([KNOWN_DEATH] * known, [SIGTERM] * sigterms)
         ends = [UNKNOWN_DEATH] * unknown + [end for turn in turns for end in turn if end]

@@ -1,4 +1,4 @@
-"""Measure the latency cost of moving partitions, and of starting, draining and stopping replicas, under steady load."""
+"""Measure the latency that moves of partitions and starts, drains and stops of replicas cost under steady load."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

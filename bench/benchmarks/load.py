@@ -19,16 +19,16 @@ from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
 
 TARGET_S: Final = 0.5
-"""Latency target: the load counts as on time if the p99 of its lateness is at most 5 % of it."""
+"""Latency target. A load is on time if the p99 of its lateness is at most 5 % of the target."""
 PUNCTUAL_RATE: Final = 350
 FLOOD_EVENTS: Final = 1_000_000
-"""Events that are all due at once, to measure the highest rate; a tenth of them if `quick`."""
+"""Number of events that are due at the same time, to measure the highest rate; with `quick` a tenth of it."""
 TRIED_RATE_SHARES: Final = (0.85, 0.6, 0.3)
-"""Shares of the highest rate that are then sent evenly; `quick` skips the first."""
+"""Shares of the highest rate at which an even load is then tried; `quick` skips the first share."""
 DEADLINE_S: Final = 60.0
 START_FILE: Final = "start_at"
 START_LEAD_US: Final = 500_000
-"""Time from writing START_FILE to second 0."""
+"""Time from the moment at which START_FILE is written until second 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class EvenLoad:
     def generators(self, connection: Connection, folder: Path, parts: int = 1) -> list[Child]:
         """Return the generator processes, not started yet.
 
-        They begin at the time (µs since 1970) in START_FILE in `folder`, and write their results into `folder`.
+        They begin at the time (µs since 1970) in START_FILE. This file and all results are in `folder`.
         """
         trace, load = folder / "trace.csv", folder / "load.json"
         trace.write_text("second,events\n" + "".join(f"{second},{self.rate}\n" for second in range(self.seconds)))
@@ -67,7 +67,7 @@ class EvenLoad:
 
 @dataclass(slots=True)
 class Loads:
-    """Sends several loads, one after the other, each by new processes."""
+    """Sends several loads in sequence. New processes send each load."""
 
     connection: Connection
     partitions: int
@@ -101,7 +101,7 @@ class Loads:
     ) -> GeneratorResult:
         """Send `rate` events/s; return the result of the generator.
 
-        overdue: second 0 is in the past when the generator starts, so that it cannot prepare events in advance.
+        overdue: whether second 0 has passed when the generator starts, so that it cannot prepare events in advance.
         """
         self.announce(status=f"{self.workers} processes: {rate:,} events/s, {spacing}")
         folder = self.folder / str(len(list(self.folder.iterdir())))

@@ -1,7 +1,7 @@
 """Measure the time of `tailpack report`, as a user runs it, on a simulated run of any size.
 
-The run repeats W1. On average ten replicas share 24 partitions. Every ten minutes have three waves of bursts, in which
-plans move partitions, replicas start and one dies.
+The run repeats the workload W1. On average, ten replicas share 24 partitions. Three waves of bursts arrive in ten
+minutes. During the waves, plans move partitions, replicas start, and one replica dies.
 """
 
 import time
@@ -20,7 +20,7 @@ from loadgen.shapes import IntArray, w1
 from report.result import Result
 
 W1_FACTOR: Final = 18
-"""Factor on the event counts of W1; the service time is a fifth of that of W1."""
+"""The event counts of W1 are multiplied by this factor. The service time is a fifth of that of W1."""
 SETTINGS: Final = (
     *("payment.partitions=24", "payment.service_time_s=0.001", "payment.session_s=3", "simulation.split=random"),
     *("simulation.startup_s=1.5", "simulation.failures_known=false", "autoscaler.initial_replicas=4"),
@@ -72,7 +72,7 @@ def arrivals(events: int) -> IntArray:
 
 
 def _tailpack(folder: str, *words: str) -> tuple[float, float]:
-    """Run a command; return its wall time (s), and the peak memory of its processes together (PSS, MiB)."""
+    """Run a command. Return its wall time in s, and the peak of the summed memory (PSS) of its processes in MiB."""
     child = Child(f"tailpack {words[0]}", [*python_module("tailpack"), *words], environ_of(), Path(folder, "log"))
     began_s, peak_mib = time.monotonic(), 0.0
     child.start()
@@ -85,16 +85,14 @@ def _tailpack(folder: str, *words: str) -> tuple[float, float]:
         child.terminate()
         child.wait()
     if child.exit_status:
-        raise BenchError(
-            f"{child.name} failed after {wall_s:.0f} s: {child.ending()}; remove the cause and measure again"
-        )
+        raise BenchError(f"{child.name} failed after {wall_s:.0f} s: {child.ending()}; correct this and measure again")
     return wall_s, peak_mib
 
 
 def _memory_mib(pid: int) -> float:
     try:
         top = psutil.Process(pid)
-        memory = [one.memory_full_info() for one in (top, *top.children(recursive=True))]
+        memory = [process.memory_full_info() for process in (top, *top.children(recursive=True))]
     except psutil.Error:
         return 0.0
-    return float(sum(getattr(one, "pss", one.uss) for one in memory)) / 2**20
+    return float(sum(getattr(sizes, "pss", sizes.uss) for sizes in memory)) / 2**20

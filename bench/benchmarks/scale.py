@@ -1,4 +1,4 @@
-"""Measure the limits of the controller and its group, with many members and partitions on one broker."""
+"""Measure how the autoscaler and its group scale with the number of members and partitions on one broker."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ PLANS, QUICK_PLANS = 5, 2
 REST_S, QUICK_REST_S = 20.0, 6.0
 START_S, STOP_S, PLAN_S = 60.0, 20.0, 60.0
 MAX_STARTING: Final = 4
-"""Members that start in parallel; each needs a core for some tenths of a second."""
+"""Maximum number of members that start at the same time. Each needs a core for some tenths of a second."""
 DAY_S: Final = 86_400.0
 
 
@@ -43,7 +43,7 @@ class Scale(QuickBenchmark):
 
     def cases(self) -> Sequence[str]:
         """Return the sizes. Raises ValueError if one is invalid."""
-        return ["{}x{}".format(*_size(one)) for one in self.sizes.split(",")[: 1 if self.quick else None]]
+        return ["{}x{}".format(*_size(size)) for size in self.sizes.split(",")[: 1 if self.quick else None]]
 
     def measure(self, case: str, tools: Tools) -> Row:
         """Start the members, move a quarter of the partitions several times, then measure without changes."""
@@ -67,7 +67,7 @@ class Scale(QuickBenchmark):
 
 
 class _Group:
-    """The members, which are killed at the end, and the controller, which adopts them."""
+    """A group of members, and an autoscaler that adopts them. The members are killed at the end."""
 
     def __init__(self, connection: Connection, members: int, partitions: int, stack: ExitStack) -> None:
         folder = stack.enter_context(TemporaryDirectory())
@@ -92,12 +92,12 @@ class _Group:
             self._until(lambda: len(reports.poll()) == count, START_S, "all members start")
 
     def _end_members(self) -> None:
-        for one in self._members.values():
-            one.kill()
+        for member in self._members.values():
+            member.kill()
         until(lambda: all(member.exit() for member in self._members.values()), STOP_S, "members end")
 
     def start_controller(self, stack: ExitStack) -> float:
-        """Start the controller, which ends with the stack; return the time until the first plan was adopted, in s."""
+        """Start the autoscaler; return the time until the first plan was adopted, in s. `stack` stops it at its end."""
         began_s, controller = monotonic_s(), Thread(target=self._autoscaler.run, name="controller")
         controller.start()
         stack.callback(controller.join)
@@ -113,7 +113,7 @@ class _Group:
         return self._value(PLAN_ADOPTION, "_sum") - total_s
 
     def rest(self, rest_s: float) -> Row:
-        """Change nothing for `rest_s`; return the resources used meanwhile."""
+        """Change nothing for `rest_s`; return the resources that were used in this time."""
         before, began_s = self._counters(), monotonic_s()
         self._until(lambda: monotonic_s() - began_s >= rest_s, 2 * rest_s, "rest")
         spent_s = monotonic_s() - began_s
@@ -126,8 +126,8 @@ class _Group:
 
     def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
         def done() -> bool:
-            for name, one in self._members.items():
-                if found := one.exit():
+            for name, member in self._members.items():
+                if found := member.exit():
                     raise BenchError(f"{name} ended: {found.description}: {self._launcher.last_log_line(name)}")
             return condition()
 
@@ -171,5 +171,5 @@ class _Mover:
 def _size(text: str) -> tuple[int, int]:
     members, cross, partitions = text.strip().partition("x")
     if not (cross and members.isdigit() and partitions.isdigit() and 0 < int(members) <= int(partitions)):
-        raise ValueError(f"--sizes {text!r}: must be MEMBERSxPARTITIONS, as 50x1000, with members ≤ partitions")
+        raise ValueError(f"--sizes {text!r}: must be MEMBERSxPARTITIONS, as 50x1000; each member needs a partition")
     return int(members), int(partitions)

@@ -1,7 +1,7 @@
-"""Measure the events/s of the simulator's engine; `simulate --json` prints the times of whole runs.
+"""Measure how many events the simulator's engine serves per second. `simulate --json` prints times of whole runs.
 
-Each second of the workload has one burst, followed by a control step that reads both offsets. The time to generate the
-workload is excluded.
+Each second of the workload has one burst. After it, the produced and the committed offsets are read, as at a tick. The
+time to generate the workload is excluded.
 """
 
 import time
@@ -18,7 +18,7 @@ from autoscaler.simulator.settings import ServiceSettings
 from bench.benchmark import QuickBenchmark, Row, Tools
 
 RATE_PER_REPLICA: Final = 100
-"""Events/s per replica; with 5 ms of work each, a replica is busy half of the time."""
+"""Events/s per replica. An event takes 5 ms, so a replica is busy half of the time."""
 RUNS: Final = {
     f"{run[0]:,} events, {run[1]} partitions": run
     for run in (
@@ -27,7 +27,7 @@ RUNS: Final = {
         (72_000_000, 1_000, 200),  # an hour at 20,000 events/s
     )
 }
-"""Name → events, partitions, replicas; `quick` skips the last."""
+"""Name of the run → events, partitions, replicas; `quick` skips the last run."""
 
 
 @dataclass(kw_only=True)
@@ -39,7 +39,7 @@ class Simulator(QuickBenchmark):
         return list(RUNS)[: -1 if self.quick else None]
 
     def measure(self, case: str, tools: Tools) -> Row:
-        """Serve one workload, after a small workload that triggers compilation."""
+        """Serve one workload. A small workload is served first, so that all code is compiled."""
         serve(1_000, *RUNS[case][1:])
         return serve(*RUNS[case])
 

@@ -1,4 +1,4 @@
-"""Measure the throughput of one stage of the pipeline: the time that k processes need to serve a backlog."""
+"""Measure the throughput of one stage of the pipeline while its processes serve a backlog."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -27,9 +27,9 @@ from loadgen.children import Child, python_module
 from loadgen.orders import Orders, Record, order_event, payment_event
 
 MEASURED_BACKLOG_SHARE: Final = 0.9
-"""Share of the backlog after which the measurement ends: the last records are not distributed evenly."""
+"""The measurement ends when this share of the backlog is done, because the last records are distributed unevenly."""
 MIN_COMMITS: Final = 4
-"""If more commits than this were observed (start included), the time before the first commit is excluded."""
+"""If more samples than this exist (start included), the time before the first commit is not measured."""
 START_S: Final = 120.0
 STALL_TIMEOUT_S: Final = 60.0
 REQUEST_S: Final = 2.0
@@ -113,7 +113,7 @@ class Stage(QuickBenchmark):
         return child
 
     def _owners(self, connection: Connection) -> int:
-        """Return the number of group members with partitions; 0 if the coordinator does not answer."""
+        """Return the number of members that own partitions; 0 if the group is not stable or its state is unknown."""
         group = qualified(connection.namespace, self.name)
         try:
             admin = AdminClient(client_config(connection))
@@ -146,7 +146,8 @@ class Stage(QuickBenchmark):
         try:
             while commits[-1].done < MEASURED_BACKLOG_SHARE * orders:
                 check(processes)
-                done = sum(max(one.offset, 0) for one in consumer.committed(inputs, REQUEST_S)) / len(READS[self.name])
+                places = consumer.committed(inputs, REQUEST_S)
+                done = sum(max(place.offset, 0) for place in places) / len(READS[self.name])
                 if done > commits[-1].done:
                     commits.append(_take_sample(processes, done))
                 elif monotonic_s() - commits[-1].at_s > STALL_TIMEOUT_S:
@@ -161,7 +162,7 @@ class Stage(QuickBenchmark):
 
 def _take_sample(processes: Sequence[Child], done: float) -> _Sample:
     times = [psutil.Process(process.pid).cpu_times() for process in processes]
-    return _Sample(monotonic_s(), sum(one.user + one.system for one in times), done)
+    return _Sample(monotonic_s(), sum(spent.user + spent.system for spent in times), done)
 
 
 def _orders(run: str, count: int, partitions: int) -> Iterator[dict[Topic, Record]]:

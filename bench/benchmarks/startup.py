@@ -14,7 +14,7 @@ from contracts.clock import monotonic_s
 
 MAX_STARTS: Final = 12
 LAST_START_S: Final = 20.0
-"""No replica starts later than this, in seconds after the beginning."""
+"""Latest start of a replica, in seconds since the beginning of the benchmark."""
 
 
 @dataclass(kw_only=True)
@@ -22,7 +22,7 @@ class Startup(Benchmark):
     """Measure the start-up time of a replica: from its start until it is ready."""
 
     def measure(self, case: str, tools: Tools) -> Row:
-        """Start and stop replicas one after the other; return the quantiles of their start-up times."""
+        """Start and stop one replica after the other; return the median and the p99 of their start-up times."""
         setup, times_s, began_s = Handover(partitions=4), list[float](), monotonic_s()
         with tools.kafka("startup", setup.partitions) as connection, ExitStack() as stack:
             group = ServedGroup(setup, connection, stack)

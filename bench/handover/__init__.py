@@ -1,1 +1,1 @@
-"""The cost of a partition's change of owner: `group` serves a load, `steps` act on it, `figures` analyse it."""
+"""Measure what a partition's change of owner costs. `group` serves a load, `steps` changes it, `figures` analyses."""

@@ -1,4 +1,4 @@
-"""The observations of an experiment: served events, steps, committed offsets. Times are µs since 1970."""
+"""Observations of an experiment: served events, steps and committed offsets. Times are µs since 1970."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -20,18 +20,18 @@ from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Events = npt.NDArray[np.void]
-"""Rows of FINISHED in order of `done_us`."""
+"""Array of finished events with the columns of FINISHED, sorted by `done_us`."""
 FINISHED: Final = np.dtype(
     [("intended_us", "i8"), ("done_us", "i8"), ("partition", "i8"), ("offset", "i8"), ("replica", "U32")]
 )
 UNKNOWN: Final = -1
-"""A committed offset that did not exist, or that the broker did not return."""
+"""Stands for a committed offset that did not exist or that the broker did not return."""
 COMMITS_EVERY_S, ANSWER_S = 0.3, 0.5
 NO_ENDS: Final = {"enable.partition.eof": False}
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """The required fields of a timeline; decoding all of them would load the machine."""
+    """The needed fields of a timeline. Decoding all fields would cost too much CPU."""
 
     intended_us: int
     done_us: int
@@ -41,7 +41,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False):
-    """The required field of a record in payments.settled."""
+    """The field of a record in payments.settled that is needed."""
 
     timeline: Row
 
@@ -64,11 +64,11 @@ class Step:
 
     kind: str
     at_us: int
-    """Time at which the plan was written, the signal sent or the process started."""
+    """Time at which the plan was written, the signal was sent or the process was started."""
     until_us: int
     """End of the step; later events do not belong to it."""
     moves: Mapping[int, str] | None = None
-    """Moves of the plan: partition → new owner. None: there was no plan; moves follow from the observed owners."""
+    """Moves of the plan: partition → new owner. None: the step has no plan, so that moves are found in the events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class Evidence:
     served: Events
     steps: tuple[Step, ...]
     quiet: tuple[tuple[int, int], ...]
-    """Periods (from, to) without changes."""
+    """Periods (from, to) without steps."""
     committed: IntArray
-    """Committed offsets over time, shape (samples, partitions); UNKNOWN if there was none."""
+    """Committed offsets over time, shape (samples, partitions). UNKNOWN stands for a missing offset."""
 
 
 class Observer:
@@ -106,7 +106,7 @@ class Observer:
         self.committed: list[list[int]] = []
         self.reports: Mapping[str, Progress] = {}
         self.first_us: dict[str, int] = {}
-        """Time of each replica's first report, which it sends when it has connected and is about to join."""
+        """Replica → time of its first report, which it sends after connecting and before joining the group."""
 
     def poll(self, timeout_s: float) -> None:
         """Read what arrives within `timeout_s`."""
@@ -125,7 +125,7 @@ class Observer:
                 found = self._commits.committed(self._places, timeout=ANSWER_S)
             except KafkaException:
                 return  # the coordinator is moving; skip this sample
-            self.committed.append([UNKNOWN if one.error or one.offset < 0 else one.offset for one in found])
+            self.committed.append([UNKNOWN if place.error or place.offset < 0 else place.offset for place in found])
 
     def ends(self) -> IntArray:
         """Return the number of events in the broker now, by partition. Raises KafkaException."""
@@ -137,7 +137,7 @@ class Observer:
         return self._last.get((partition, replica), 0)
 
     def owners(self) -> dict[int, str]:
-        """Return partition → replica that finished the partition's newest event."""
+        """Return partition → replica that finished its newest event."""
         return dict(sorted(self._last, key=lambda place: self._last[place]))
 
     def reported_owners(self, among: Iterable[str]) -> dict[int, str]:

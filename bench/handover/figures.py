@@ -1,7 +1,4 @@
-"""Compute the figures of the benchmarks from evidence. Times are in seconds; None: nothing was measured.
-
-Percentiles use the nearest rank, as everywhere (report.measures).
-"""
+"""Compute the figures of the benchmarks from the evidence. Times are in seconds; None: nothing was measured."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,11 +17,11 @@ MOVED: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
 def handovers(evidence: Evidence) -> Row:
-    """Return the latency cost of the steps for moved and unmoved partitions; for moved ones, of the worst kind of step.
+    """Return the latencies of events in the windows of the steps, for moved and for unmoved partitions.
 
-    moved_…, unmoved_…: latencies of events in the windows of the steps. unmoved_extra_s: p99 of the unmoved partitions
-    minus that of quiet periods. stall_max_s: the longest time without a finished event while one was waiting.
-    unfinished: planned moves after which the new owner finished no event.
+    moved_…: for the kind of step with the highest values. unmoved_extra_s: p99 of unmoved partitions, minus that of
+    quiet periods. stall_max_s: longest time without a finished event while an event waited. unfinished: planned moves
+    after which the new owner finished no event.
     """
     first, windows = first_completions(evidence.served), find_windows(evidence)
     latency_us = first["done_us"] - first["intended_us"]
@@ -35,7 +32,6 @@ def handovers(evidence: Evidence) -> Row:
     quiet_p99_s = rank_s(latency_us[quiet], 0.99)
 
     def common_figures(some: Sequence[Window]) -> Row:
-        """Return the figures that exist for each kind of step and for all steps."""
         unmoved_us = latency_us[unmoved & under_way(first, some)]
         p99_s = rank_s(unmoved_us, 0.99)
         return {
@@ -44,11 +40,11 @@ def handovers(evidence: Evidence) -> Row:
             "unmoved_p99_s": p99_s,
             "unmoved_max_s": rank_s(unmoved_us, 1.0),
             "unmoved_extra_s": None if p99_s is None or quiet_p99_s is None else round(p99_s - quiet_p99_s, 6),
-            "stall_max_s": max((stall_us(first, one.step.at_us, one.ended_us) for one in some), default=0) / 1e6,
+            "stall_max_s": max((stall_us(first, each.step.at_us, each.ended_us) for each in some), default=0) / 1e6,
         }
 
     def of_kind(kind: str) -> Row:
-        some = [one for one in windows if one.step.kind == kind]
+        some = [window for window in windows if window.step.kind == kind]
         moved_us = latency_us[under_way(first, some, moved=True)]
         to_first_us = [handover.plan_to_first_event_us for window in some for handover in window.handovers]
         pauses_us = [handover.pause_us for window in some for handover in window.handovers]
@@ -64,10 +60,10 @@ def handovers(evidence: Evidence) -> Row:
             **common_figures(some),
         }
 
-    kinds = [of_kind(kind) for kind in sorted({one.step.kind for one in windows})]
+    kinds = [of_kind(kind) for kind in sorted({window.step.kind for window in windows})]
     worst = ("moved_p99_s", "moved_p999_s", "moved_max_s", "plan_to_first_event_s")
     return {
-        **{name: max((one[name] for one in kinds if one[name] is not None), default=None) for name in worst},
+        **{name: max((row[name] for row in kinds if row[name] is not None), default=None) for name in worst},
         **common_figures(windows),
         "quiet_p99_s": quiet_p99_s,
         **faults(evidence),
@@ -79,7 +75,8 @@ def handovers(evidence: Evidence) -> Row:
 def failover(evidence: Evidence) -> Row:
     """Return the worst latency of any event after the end of a replica, by kind of end.
 
-    known: SIGKILL, followed by a plan with an eviction. unknown: SIGKILL, after which the session must time out.
+    A known death is a SIGKILL, followed by a plan with an eviction. After an unknown death, a SIGKILL without a plan,
+    the replica's session must time out.
     """
     first, windows = first_completions(evidence.served), find_windows(evidence)
 
@@ -103,9 +100,9 @@ def failover(evidence: Evidence) -> Row:
 def faults(evidence: Evidence) -> dict[str, int]:
     """Count violations of the guarantees.
 
-    lost: events in the broker that no replica finished. duplicates: further completions of an event.
-    order_violations: events finished after a later one of their partition, without duplicates.
-    offset_regressions: committed offsets below an earlier one.
+    lost: events in the broker that no replica finished. duplicates: completions beyond the first of each event.
+    order_violations: events first completed after a later event of their partition.
+    offset_regressions: committed offsets that were lower than an earlier one.
     """
     served, committed = evidence.served, evidence.committed
     first = first_completions(served)
@@ -114,7 +111,7 @@ def faults(evidence: Evidence) -> dict[str, int]:
     return {
         "lost": int(evidence.ends.sum()) - len(first),
         "duplicates": len(served) - len(first),
-        "order_violations": sum(int(np.count_nonzero(one < np.maximum.accumulate(one))) for one in ordered),
+        "order_violations": sum(int(np.count_nonzero(offsets < np.maximum.accumulate(offsets))) for offsets in ordered),
         "offset_regressions": int(np.count_nonzero(back)),
     }
 

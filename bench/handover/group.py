@@ -35,20 +35,20 @@ POLL_S: Final = 0.02
 START_DEADLINE_S: Final = 60.0
 STEP_DEADLINE_S: Final = 60.0
 QUICK_STEPS_S: Final = 33.0
-"""With `quick`, no step begins later than this, so that the benchmark ends within 50 s."""
+"""With `quick`, the last step begins at this time at the latest, so that the benchmark ends within 50 s."""
 SETTLE_S: Final = 2.0
-"""Time after the start of the load before measuring: clients fetch metadata, the broker's JVM compiles."""
+"""Time from the start of the load until measuring, in which clients fetch metadata and the broker's JVM compiles."""
 DRAIN_S: Final = 20.0
 STOP_S: Final = 15.0
 WRITE_S: Final = 10.0
 SESSION_S: Final = 6.0
 LONGEST_S, MOST_EVENTS = 7_200, 2_000_000
-"""Limits of the load, which ends at the first limit reached."""
+"""Maximum duration (s) and number of events of the load."""
 
 
 @dataclass(kw_only=True)
 class GroupBenchmark(QuickBenchmark):
-    """Base class of benchmarks that act on a serving group, with the options of the group and its load."""
+    """Base class of benchmarks that change a serving group. It has the options of the group and its load."""
 
     runtime: Annotated[
         RebalanceProtocol, Option("Rebalance protocol of our consumer (incremental, eager), or another runtime.")
@@ -63,7 +63,7 @@ class GroupBenchmark(QuickBenchmark):
 
     @property
     def takes_plan(self) -> bool:
-        """Whether the replicas follow plans, as those of our own consumer do."""
+        """Whether the replicas follow plans. Those of our own consumer do."""
         return self.runtime in PLAN_PROTOCOLS
 
     @abstractmethod
@@ -78,7 +78,7 @@ class GroupBenchmark(QuickBenchmark):
     def measure(self, case: str, tools: Tools) -> Row:
         """Run `act` on a group; return the figures and whether they are valid.
 
-        Ctrl-C or an overdue step ends `act`; the figures then cover the steps until that moment.
+        Ctrl-C, or a step that takes too long, ends `act`. The figures then cover the steps until that moment.
         """
         problem, interrupted = "", False
         with tools.kafka("group", self.partitions) as connection, ExitStack() as stack:
@@ -100,7 +100,7 @@ class GroupBenchmark(QuickBenchmark):
 
 
 class ServedGroup:
-    """A serving group, with a record of the steps taken. Its stack stops it."""
+    """A group that serves a load, and the steps that were taken with it. `stack` stops the group."""
 
     def __init__(self, setup: GroupBenchmark, connection: Connection, stack: ExitStack) -> None:
         self.setup, self.connection, self.began_s = setup, connection, time.monotonic()
@@ -114,12 +114,12 @@ class ServedGroup:
         self.observer = Observer(connection, setup.partitions, stack)
         self._stopping: dict[str, Child] = {}
         self.running: dict[str, Child] = {}
-        """Replicas that have started and have received no signal."""
+        """Name → process of each replica that was started and not signalled."""
         seconds = min(LONGEST_S, MOST_EVENTS // setup.rate)
         self._load = EvenLoad(setup.rate, seconds, setup.partitions, linger_ms=0).generators(connection, self._folder)
         stack.callback(self._stop_all)
         self.interruptions: list[int] = stack.enter_context(collect_stop_signals())
-        """Received signals. The next wait raises KeyboardInterrupt; a start or fetch is never interrupted."""
+        """Received signals. The next `read_for` raises KeyboardInterrupt, so nothing else is interrupted."""
         self.steps: list[Step] = []
         self.quiet: list[tuple[int, int]] = []
         self.handovers = 0
@@ -127,7 +127,7 @@ class ServedGroup:
 
     @property
     def is_late(self) -> bool:
-        """Whether `quick` allows no further step."""
+        """Whether it is too late for a further step with `quick`."""
         return self.setup.quick and time.monotonic() > self.began_s + QUICK_STEPS_S
 
     def partitions_of(self, replica: str) -> list[int]:
@@ -137,9 +137,10 @@ class ServedGroup:
     def write_plan(
         self, changes: Mapping[int, str], replicas: tuple[str, ...] = (), evictions: tuple[Eviction, ...] = ()
     ) -> tuple[int, dict[int, str]]:
-        """Write a plan with `changes` of owners, and with other `replicas` if not empty; return its time and its moves.
+        """Write a plan; return its time (µs since 1970) and its moves (partition → new owner).
 
-        Raises BenchError if the broker does not acknowledge it.
+        changes: owners that differ from those of the newest plan. replicas: empty: those of the newest plan.
+        Raises BenchError if the broker does not acknowledge the plan.
         """
         before, self.assignment = self.assignment, {**self.assignment, **changes}
         self.replicas, self._epoch, at_us = replicas or self.replicas, self._epoch + 1, now_us()
@@ -147,14 +148,14 @@ class ServedGroup:
             epoch=self._epoch, at_us=at_us, replicas=self.replicas, assignment=self.assignment,
             reason="a step of the benchmark", evictions=evictions,
         )  # fmt: skip
-        topic, group = (qualified(self.connection.namespace, one) for one in (Topic.PLANS, Group.PAYMENT))
+        topic, group = (qualified(self.connection.namespace, name) for name in (Topic.PLANS, Group.PAYMENT))
         self._producer.produce(topic, msgspec.json.encode(plan), group)
         if self._producer.flush(WRITE_S):
             raise BenchError(f"the broker did not acknowledge plan {self._epoch} within {WRITE_S:g} s")
-        return at_us, {one: target for one, target in changes.items() if before.get(one, target) != target}
+        return at_us, {number: target for number, target in changes.items() if before.get(number, target) != target}
 
     def start(self) -> str:
-        """Start another replica; return its name without waiting."""
+        """Start another replica, and return its name at once."""
         setup, name = self.setup, f"payment-{len(self.running) + len(self._stopping)}"
         session_s = max(SESSION_S, 2 * setup.heartbeat)
         settings = {"service_time_s": SERVICE_TIME_S, "heartbeat_s": setup.heartbeat, "session_s": session_s}
@@ -167,7 +168,7 @@ class ServedGroup:
         return name
 
     def start_warm(self) -> str:
-        """Start another replica, wait until it reports ready, and return its name. For runtimes that follow plans."""
+        """Start another replica of our own consumer, wait until it reports ready, and return its name."""
         name, ready = self.start(), (ReplicaState.WARM, ReplicaState.MEMBER)
         is_warm = lambda: name in self.observer.reports and self.observer.reports[name].state in ready  # noqa: E731
         self.wait_for(is_warm, f"{name} is warm", START_DEADLINE_S)
@@ -195,9 +196,9 @@ class ServedGroup:
             child.wait(STOP_S)
 
     def begin(self) -> None:
-        """Start replicas with equal shares of the partitions, then the load. Raises WaitTimeoutError.
+        """Start replicas with equal numbers of partitions, then the load, and wait until each partition is served.
 
-        A group that does not follow plans is ready when each partition has a finished event.
+        Raises WaitTimeoutError.
         """
         setup = self.setup
         names = tuple(f"payment-{number}" for number in range(setup.replicas))
@@ -206,9 +207,9 @@ class ServedGroup:
         for _ in names:
             self.start()
         if setup.takes_plan:
-            self.wait_for_plan(START_DEADLINE_S + 3.0 * len(names))  # starting an interpreter occupies a core
-        for one in self._load:
-            one.start()
+            self.wait_for_plan(START_DEADLINE_S + 3.0 * len(names))  # Python needs a core to start
+        for generator in self._load:
+            generator.start()
         self.wait_for(partial(all_exist, self._folder, READY_FILE), "the load is ready", START_DEADLINE_S)
         (self._folder / START_FILE).write_text(str(now_us() + START_LEAD_US))
         every = "an event of each partition is finished"
@@ -238,7 +239,7 @@ class ServedGroup:
         return evidence, sent
 
     def read_for(self, duration_s: float) -> None:
-        """Read what arrives for this duration. Raises BenchError if a process has ended unexpectedly."""
+        """Read records and reports for this duration. Raises BenchError if a process has ended unexpectedly."""
         until_s = time.monotonic() + duration_s
         while True:
             self.observer.poll(max(0.0, min(POLL_S, until_s - time.monotonic())))
@@ -250,13 +251,13 @@ class ServedGroup:
                 return
 
     def rest(self, duration_s: float) -> None:
-        """Change nothing for this duration, and record the quiet period."""
+        """Take no step for this duration, and record the quiet period."""
         from_us = now_us()
         self.read_for(duration_s)
         self.quiet.append((from_us, now_us()))
 
     def wait_for(self, condition: Callable[[], bool], what: str, within_s: float = STEP_DEADLINE_S) -> None:
-        """Read what arrives until `condition` is true. Raises WaitTimeoutError."""
+        """Read records and reports until `condition` is true. Raises WaitTimeoutError, which names `what`."""
 
         def is_met() -> bool:
             if not (done := condition()):
@@ -266,7 +267,7 @@ class ServedGroup:
         until(is_met, within_s, what, poll_s=0)
 
     def wait_for_plan(self, within_s: float = STEP_DEADLINE_S) -> None:
-        """Wait until the replicas report their partitions of the newest plan. Raises WaitTimeoutError."""
+        """Wait until the replicas report that they own their partitions of the newest plan. Raises WaitTimeoutError."""
         in_force = lambda: self.observer.reported_owners(self.running) == self.assignment  # noqa: E731
         self.wait_for(in_force, "the newest plan is in force", within_s)
 
@@ -275,7 +276,7 @@ class ServedGroup:
     ) -> None:
         """Wait until a step that began at `at_us` is `done` and its window has ended; record the step.
 
-        Raises WaitTimeoutError, after recording the step. moves: see Step.
+        moves: see Step. Raises WaitTimeoutError if the step takes too long; the step is recorded all the same.
         """
         overdue = None
         try:

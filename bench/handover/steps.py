@@ -1,4 +1,4 @@
-"""The steps of an experiment: by plans, or, for groups without plans, by starting and stopping replicas."""
+"""The steps of an experiment. A group that does not follow plans can only start and stop replicas."""
 
 import itertools
 import random
@@ -13,27 +13,27 @@ from bench.handover.group import SETTLE_S, ServedGroup
 from contracts.plan import Eviction
 
 AFTER_PROCESS_CHANGE_S: Final = 0.4
-"""Pause after a process has started or ended, because its imports occupy a core."""
+"""Time to wait after a process has started or ended, because that occupies a core, s."""
 QUIET_S: Final = 0.6
 """Length of the quiet period in each cycle of steps."""
 SETTLE_DEADLINE_S: Final = 30.0
 
 
 class PlannedSteps:
-    """Moves, starts, drains and stops by plans. Each step raises WaitTimeoutError if it does not end in time."""
+    """Steps for a group that follows plans. Each step raises WaitTimeoutError if it does not end in time."""
 
     def __init__(self, group: ServedGroup) -> None:
         self._group, self._observer = group, group.observer
         self._random = random.Random(group.setup.seed)
 
     def mixed(self) -> Iterator[None]:
-        """Take one step after the other, without end."""
+        """Take steps in an endless loop; yield after each one."""
         for stop_by_plan in itertools.cycle((True, False)):
             self.move(1)
             yield
             self.move(min(3, len(self._owners())))
             yield
-            self._group.rest(QUIET_S)  # now, because no process is starting or ending
+            self._group.rest(QUIET_S)  # here, because no process starts or ends now
             newcomer = self._group.start_warm()
             self._group.read_for(AFTER_PROCESS_CHANGE_S)
             self.start(newcomer)
@@ -46,7 +46,7 @@ class PlannedSteps:
             self._group.read_for(AFTER_PROCESS_CHANGE_S)
 
     def move(self, count: int) -> None:
-        """Move one partition of each of `count` replicas to the next of them; with one replica, to another one."""
+        """Move one partition from each of `count` replicas to the next of them; from a single replica to any other."""
         sources = self._random.sample(self._owners(), count)
         others = [name for name in self._group.replicas if name not in sources]
         targets = [*sources[1:], sources[0]] if count > 1 else [self._random.choice(others)]
@@ -63,16 +63,16 @@ class PlannedSteps:
         self._carry_out("start", changes, (*self._group.replicas, newcomer))
 
     def drain(self, name: str) -> None:
-        """Write a plan without this replica, and stop its process when others serve its partitions."""
+        """Write a plan without this replica, and stop its process when other replicas serve its partitions."""
         self._carry_out("drain", *self._without(name))
         self._group.end(name)
         self._group.wait_for(lambda: self._group.has_ended(name), f"{name} ends after SIGTERM")
 
     def end(self, kind: str, name: str) -> None:
-        """End a serving replica without a previous plan, by SIGTERM or SIGKILL.
+        """End a serving replica by SIGTERM or SIGKILL, without a plan before.
 
-        After a known death, a plan evicts the replica. After an unknown death its session must time out; a plan then
-        confirms the owners that the group has chosen.
+        After a known death, a plan evicts the replica at once. After an unknown death, the replica's session times
+        out, the group chooses new owners, and a plan then confirms these owners.
         """
         partitions, report = self._group.partitions_of(name), self._observer.reports[name]
         changes, staying = self._without(name)
@@ -117,13 +117,13 @@ class PlannedSteps:
 
 
 class UnplannedSteps:
-    """For a group that does not follow plans: stop the oldest replica, start another; moves follow from the owners."""
+    """Steps for a group that does not follow plans: stop the oldest replica, start another one, and so on."""
 
     def __init__(self, group: ServedGroup) -> None:
         self._group, self._observer = group, group.observer
 
     def mixed(self) -> Iterator[None]:
-        """Wait until the replicas have equal shares, then take one step after the other, without end."""
+        """Wait until all replicas have equal shares, then take steps in an endless loop; yield after each one."""
         self._group.wait_for(self._is_balanced, "every replica serves its share", SETTLE_DEADLINE_S)
         self._group.read_for(SETTLE_S)
         while True:
@@ -150,4 +150,4 @@ class UnplannedSteps:
     def _is_balanced(self) -> bool:
         running, counts = self._group.running, Counter(self._observer.owners().values())
         share = self._group.setup.partitions // len(running)
-        return set(counts) <= set(running) and all(counts[one] >= share for one in running)
+        return set(counts) <= set(running) and all(counts[name] >= share for name in running)

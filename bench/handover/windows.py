@@ -1,4 +1,4 @@
-"""Find the events that a step may have affected: its window, and the partitions that changed owner in it."""
+"""Find the events that a step may have affected: the time window, and the partitions that changed their owner."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bench.handover.evidence import Events, Evidence, Mask, Step, first_completi
 SERVICE_TIME_S: Final = 0.005
 """Time to serve one event."""
 TAIL_US: Final = 1_000_000
-"""Length of a window after the first events at all new owners."""
+"""A window ends this long after each new owner has finished a first event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Window:
 
     step: Step
     ended_us: int
-    """One second after the last of the first events at new owners; `until_us` of the step if one is missing."""
+    """One second after each new owner has finished an event of its new partition; `until_us` if one has not."""
     handovers: tuple[Handover, ...]
     missing: tuple[int, ...] = ()
     """Partitions whose planned owner finished no event."""
@@ -52,7 +52,7 @@ def find_windows(evidence: Evidence) -> tuple[Window, ...]:
 def under_way(served: Events, windows: Iterable[Window], *, moved: bool = False) -> Mask:
     """Return a mask of the events that were waiting or being served at any time in the windows.
 
-    moved: only events of partitions that moved in the same window.
+    moved: count only events of partitions that moved in the same window.
     """
     chosen = np.zeros(len(served), dtype=bool)
     for window in windows:
@@ -62,7 +62,7 @@ def under_way(served: Events, windows: Iterable[Window], *, moved: bool = False)
 
 
 def stall_us(served: Events, from_us: int, to_us: int) -> int:
-    """Return the longest time within [from_us, to_us] without a finished event while at least one was waiting."""
+    """Return the longest time within [from_us, to_us] in which events were waiting and none was finished, µs."""
     oldest_waiting = np.minimum.accumulate(served["intended_us"][::-1])[::-1]
     begins = np.maximum(np.concatenate(([from_us], served["done_us"][:-1])), oldest_waiting)
     length = np.minimum(served["done_us"], to_us) - np.maximum(begins, from_us)
@@ -70,7 +70,7 @@ def stall_us(served: Events, from_us: int, to_us: int) -> int:
 
 
 def _window(step: Step, parts: Mapping[int, Events]) -> Window:
-    """Return a step's window, with each planned move, or without a plan each observed change of owner."""
+    """Return a step's window. Its handovers are the planned moves, or the observed ones if the step has no plan."""
     found, missing = list[Handover](), list[int]()
     for number in parts if step.moves is None else step.moves:
         events = parts[number] if number in parts else next(iter(parts.values()))[:0]
@@ -81,7 +81,7 @@ def _window(step: Step, parts: Mapping[int, Events]) -> Window:
             hits = np.flatnonzero(within & (events["replica"] == step.moves[number]))[:1]
             missing += [] if len(hits) else [number]
         found += [_handover(step, events, int(hit)) for hit in hits]
-    last_us = step.at_us + max((one.plan_to_first_event_us for one in found), default=0)
+    last_us = step.at_us + max((handover.plan_to_first_event_us for handover in found), default=0)
     ended_us = step.until_us if missing else min(last_us + TAIL_US, step.until_us)
     return Window(step, ended_us, tuple(found), tuple(missing))
 

@@ -1,1 +1,1 @@
-"""Run scenarios in the simulator, and measure them as live runs are measured."""
+"""Run scenarios in the simulator, and compute the same figures as for live runs."""

@@ -1,4 +1,4 @@
-"""Simulate a scenario with stages, one stage after the other, and measure each stage and the whole chain."""
+"""Simulate the stages of a scenario one after the other, and measure each stage and the whole chain."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from report.measures import in_sla_share
 
 
 class StageResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of one stage. Latencies from an event's arrival at the stage, in s, nearest rank; None: no events."""
+    """Figures of one stage. Latencies in s count from an event's arrival at the stage; None: no events."""
 
     stage: str
     events: int
@@ -34,7 +34,7 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChainResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of a chain. An event is done when all events that it caused are done; latencies as in StageResult."""
+    """Figures of a chain. An event is done when all events that it caused in later stages are done."""
 
     scenario: str
     coordinated: bool
@@ -55,7 +55,7 @@ def run_chain(scenario: Scenario, sent: SentEvents | None = None) -> tuple[list[
 
     sent: events that replace the scenario's. Raises InvalidSettingsError if the scenario cannot be simulated.
     """
-    load_compiler()  # now, so that the time of the first run does not include it
+    load_compiler()  # now, so that it is not part of the measured time
     sent = build_events(scenario) if sent is None else sent
     scenarios = [scenario, *map(scenario.at_stage, range(len(scenario.stages)))]
     names = ["payment", *(stage.name for stage in scenario.stages)]
@@ -91,22 +91,22 @@ def run_chain(scenario: Scenario, sent: SentEvents | None = None) -> tuple[list[
         events=len(took_us),
         in_sla=in_sla_share(took_us, scenario.target.latency_target_s),
         **{name: percentile_s(took_us, RANKS[name]) for name in ("p99_s", "p999_s", "max_s")},
-        replica_minutes=sum(one.replica_minutes for one in stages),
+        replica_minutes=sum(stage.replica_minutes for stage in stages),
         stages=tuple(stages),
     )
     return runs, found
 
 
 def _policies(scenarios: Sequence[Scenario]) -> list[Policy]:
-    """Return the policy of each stage, with its share of W and of late events, or coordinated as a chain."""
+    """Return the policy of each stage, with its share of the latency target and of late events."""
     chain = scenarios[0]
     late = (1 - chain.target.percentile) / len(scenarios)
     configs = [
         replace(
-            policy_config_of(one, one.policy),
+            policy_config_of(stage_scenario, stage_scenario.policy),
             target=Target(latency_target_s=share * chain.target.latency_target_s, percentile=1 - late),
         )
-        for one, share in zip(scenarios, chain.shares(), strict=True)
+        for stage_scenario, share in zip(scenarios, chain.shares(), strict=True)
     ]
     try:
         return chained_policies(configs) if chain.chain.coordinated else [config.policy() for config in configs]

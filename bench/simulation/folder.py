@@ -1,4 +1,4 @@
-"""Write the files of a simulated run as a live run has them: run.json, all events, and the journal.
+"""Write the same files for a simulated run as for a live run: run.json, all events, and the journal.
 
 The report reads both in the same way. Parquet folders have the columns and types of a live run.
 """
@@ -21,11 +21,11 @@ from report.run_info import EVENTS, JOURNAL, RunInfo
 from report.stored import SUCCESS_FILE
 
 BLOCK: Final = 5_000
-"""Entries of the journal in memory as text; with many partitions each entry has kilobytes."""
+"""Number of journal entries that are written at once. With many partitions, an entry has kilobytes."""
 
 
 def write_run(folder: Path, run: Run, info: RunInfo) -> Path:
-    """Write run.json, events and journal into `folder`, which has no run yet; return it.
+    """Write run.json, events and journal into `folder`, which must not contain a run; return `folder`.
 
     Raises InvalidSettingsError if files cannot be written, or if pyarrow is missing.
     """
@@ -43,9 +43,9 @@ def write_run(folder: Path, run: Run, info: RunInfo) -> Path:
 
 
 def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, Any]]) -> None:
-    """Write a Parquet folder. The file WHOLE is written last and marks it as complete.
+    """Write a Parquet folder. SUCCESS_FILE is written last and marks it as complete.
 
-    Values are lists with None, or arrays, masked if unknown.
+    blocks: column → values: a list, in which None is unknown, or an array, in which unknown values are masked.
     """
     import pyarrow  # noqa: PLC0415  only the bench extra brings it
     from pyarrow import parquet  # noqa: PLC0415
@@ -65,13 +65,13 @@ def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, 
 
 
 def _before_the_start(entry: JournalEntry) -> JournalEntry:
-    """Return the entry; move the first plan before second 0, as in a live run."""
+    """Return the entry. The first plan gets a time before second 0, as in a live run."""
     first = isinstance(entry, PlanWritten) and entry.action == "start" and entry.at_us == 0
     return msgspec.structs.replace(entry, at_us=-1) if first else entry
 
 
 def _journal_blocks(entries: Iterator[JournalEntry]) -> Iterator[dict[str, list[Any]]]:
-    """Yield blocks of entries as columns: the fields that are often queried, and the whole entry as JSON."""
+    """Yield blocks of entries as columns: fields for queries, and the whole entry as JSON."""
     position = count()
     while some := list(islice(entries, BLOCK)):
         yield {name: [getattr(entry, name, None) for entry in some] for name in JOURNAL_TYPES} | {

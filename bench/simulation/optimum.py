@@ -1,4 +1,4 @@
-"""Compute the optimum of a scenario's events, which is cached on disk: it does not depend on the policy."""
+"""Compute the cheapest schedule for a scenario's events. It does not depend on the policy and is cached on disk."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -21,16 +21,16 @@ from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
 from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, configured_protocol, replica_minutes, settings_of
 from contracts.rebalance_protocol import RebalanceProtocol
-from contracts.validation import InvalidSettingsError, cache_folder
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError, cache_folder
 from report import replace_file
 
 CODE: Final = Path(optimum_module.__file__).parent
 MAX_EVENTS: Final = 20_000_000
-"""Limit for memory: all events are in memory, with 60 bytes each."""
+"""Maximum number of events. All are in memory, with 60 bytes each."""
 
 
 def why_not(scenario: Scenario, sent: SentEvents) -> str:
-    """Return in one sentence why this scenario's optimum cannot be computed; empty if it can."""
+    """Return the reason why this scenario's optimum cannot be computed; empty if it can."""
     settings = _clairvoyant_settings(scenario)
     service, protocol = settings.service, configured_protocol(scenario)
     replicas_are_equal = len(set(service.speeds)) == 1 and service.slow_factor == 1
@@ -38,7 +38,7 @@ def why_not(scenario: Scenario, sent: SentEvents) -> str:
         "the optimum is only defined for a single group, not for stages": bool(scenario.stages),
         "a share group does not assign partitions to owners": protocol is RebalanceProtocol.SHARE,
         "start-up times are random, so no fixed schedule is possible": settings.startup_s is None,
-        "each change pauses the whole group at its members' heartbeats": protocol is RebalanceProtocol.EAGER,
+        "an eager rebalance pauses the whole group": protocol is RebalanceProtocol.EAGER,
         "replicas have different speeds": not replicas_are_equal,
         "replicas die": bool(settings.failures),
         "replicas share a limit, so their queues are not independent": bool(service.shared_limits),
@@ -74,15 +74,15 @@ def _question(scenario: Scenario, sent: SentEvents) -> OptimumProblem:
 
 
 def find_optimum(scenario: Scenario, sent: SentEvents) -> tuple[Optimum, Schedule]:
-    """Return the optimum of the events in this scenario. Raises InvalidSettingsError, see `why_not`."""
+    """Return the optimum of the events in this scenario. Raises InvalidSettingsError for the reasons of `why_not`."""
     if why := why_not(scenario, sent):
         raise InvalidSettingsError([f"{scenario.name}: no optimum: {why}"])
     question = _question(scenario, sent)
     path = cache_folder() / "optima" / f"{_key(question)}.json"
-    with suppress(OSError, msgspec.DecodeError):
+    with suppress(OSError, *DECODE_ERRORS):
         return msgspec.json.decode(path.read_bytes(), type=tuple[Optimum, Schedule])
     found = optimum(question, partial(_simulated_cost, scenario, sent))
-    with suppress(OSError):  # without a cache it is computed again
+    with suppress(OSError):  # without a cache, the optimum is computed again next time
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, msgspec.json.encode(found))
     return found

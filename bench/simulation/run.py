@@ -1,4 +1,4 @@
-"""Simulate a scenario, and compute its figures with the definitions of live runs."""
+"""Simulate a scenario, and compute its figures as they are defined for live runs."""
 
 import time
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ from report.measures import IntArray, in_sla_share, per_second_packing, percenti
 
 RANKS: Final = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999, "max_s": 1.0}
 BIN_SHARE: Final = 0.85
-"""Bin size as a share of the events that a replica serves within the target: 85 of 100, as used in CLOSER 2024."""
+"""Size of a bin of the reference policies, as a share of the events that a replica serves in time (CLOSER 2024)."""
 
 
 class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of one run, named as in the live result. Latencies in seconds, nearest rank; None without events."""
+    """Figures of one simulated run, named as in a live result. Latencies are None without events."""
 
     scenario: str
     policy: str
@@ -44,20 +44,20 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     packing_replica_minutes: float
     """Minimum replica-minutes if each second's events are packed alone (report.measures.per_second_packing)."""
     optimum_replica_minutes: float | None = None
-    """Cost of the cheapest schedule of counts and owners for these events (autoscaler.optimum); None: not computed."""
+    """Cost of the cheapest schedule for these events that was found (autoscaler.optimum); None: not computed."""
     optimum_lower: float | None = None
-    """Cost below which no schedule meets the SLO; None: not computed."""
+    """Lower bound on the cost of any schedule that meets the SLO; None: not computed."""
     kept: bool | None = None
     """Whether the run meets the SLO; None: not computed."""
     scale_ups: int
     scale_downs: int
     reassignments: int
     replicas_added: int = 0
-    """Added replicas, summed over all scale-ups; some papers count these as ups."""
+    """Added replicas, summed over all scale-ups. Some papers count replicas, not scale-ups."""
     replicas_removed: int = 0
     """Removed replicas, summed over all scale-downs."""
     moved_partitions: int
-    """Changes of owner, summed over all decisions."""
+    """Partitions that changed their owner, summed over all decisions."""
     wall_s: float
     """Duration of the simulation on this machine, policy included."""
     policy_s: float
@@ -69,7 +69,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def regret(self) -> float | None:
-        """Cost above the optimum, as a share of it; None if the optimum is unknown or the SLO is not met."""
+        """Cost divided by that of the optimum, minus 1; None: the optimum is unknown, or the SLO is not met."""
         best = self.optimum_replica_minutes
         return self.replica_minutes / best - 1 if best and self.optimum_lower is not None and self.kept else None
 
@@ -84,7 +84,7 @@ def run_scenario(
 ) -> tuple[Run, SimulationResult]:
     """Simulate a scenario; return the run and its figures. `wall_s` excludes compilation.
 
-    sent: events that replace the scenario's. keep_events: false: keep only the latencies.
+    sent: events that replace the scenario's. keep_events: whether the run keeps its events; false: only latencies.
     Raises InvalidSettingsError if the scenario cannot be simulated.
     """
     if scenario.stages:
@@ -103,7 +103,7 @@ def _clock_s() -> float:
 
 
 def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) -> SimulationResult:
-    """Return the figures of `run`. wall_s: its duration."""
+    """Return the figures of `run`. wall_s: duration of the simulation."""
     target = scenario.target
     lost = sent.events - len(run.latency_us)
     actions = [change.action for change in run.changes]
@@ -136,7 +136,7 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
         wall_s=wall_s,
         policy_s=run.policy_s,
         lost=lost,
-        duplicates=run.duplicates,
+        duplicates=len(run.repeated),
         phase_s=round((scenario.autoscaler.tick_offset_s - began_s) % scenario.autoscaler.decision_interval_s, 6),
     )
 
@@ -161,7 +161,7 @@ def policy_of(scenario: Scenario, sent: SentEvents) -> Policy:
 
 
 def policy_config_of(scenario: Scenario, options: Mapping[str, Any]) -> PolicyConfig:
-    """Return the configuration of the scenario's policy, with these options."""
+    """Return the configuration of the scenario's policy with the given options."""
     return PolicyConfig(
         scenario.autoscaler,
         scenario.target,
@@ -173,7 +173,7 @@ def policy_config_of(scenario: Scenario, options: Mapping[str, Any]) -> PolicyCo
 
 
 def derived_options(scenario: Scenario, sent: SentEvents) -> dict[str, Any]:
-    """Return the policy options that are derived from scenario and load; empty for most policies."""
+    """Return the options that a reference policy gets from scenario and load; empty for other policies."""
     policy, within_s = scenario.autoscaler.policy, min(1.0, scenario.target.latency_target_s)
     one_bin = {"bin_events_per_s": round(BIN_SHARE * within_s * sent_events.true_service_rate(scenario), 9)}
     if policy == "paper-optimal":

@@ -1,4 +1,4 @@
-"""The input of a simulated run: settings of the simulator, and events in chunks or as a table of counts."""
+"""Build the input of a simulated run: settings of the simulator, and events as chunks or as a table of counts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,22 +33,22 @@ from report.measures import MINUTE_US, bin_capacity
 CLAIRVOYANT: Final = "clairvoyant"
 NO_KEYS: Final = Keys(0)
 CHUNK_EVENTS: Final = 200_000
-"""Events per chunk: a few megabytes, and a hundredth of a second of simulation."""
+"""Events per chunk. A chunk has a few megabytes and is simulated in about 10 ms."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentEvents:
-    """Events of one run, generated from the seed each time they are read."""
+    """Events of one run. They are generated from the seed each time they are read."""
 
     counts: IntArray
-    """Events per second, shape (seconds,), or (seconds, partitions) with Split.TABLE."""
+    """Number of events in each second, shape (seconds,); with Split.TABLE (seconds, partitions)."""
     spacing: Spacing
     split: Split
     partitions: int
     seed: int
     bursts: Bursts = EACH_SECOND
     trace: Callable[[], Iterator[Schedule]] | None = None
-    """Returns an iterator of single events in order of time, which replace those generated from `counts`."""
+    """Returns the single events of a trace in order of time; None: events are generated from `counts`."""
     keys: Keys = NO_KEYS
     """Keys of the events, with the partitioner that uses them."""
 
@@ -68,7 +68,7 @@ class SentEvents:
         return Workload(self.partitions, float(self.duration_s), arrivals)
 
     def chunks(self) -> Iterator[Schedule]:
-        """Yield the events in chunks of whole seconds; those of a trace as they are read."""
+        """Yield the events in chunks of whole seconds. Events of a trace are yielded as they are read."""
         return self.keys.assign_keys(self._own_chunks()) if self.keys.change_partitions else self._own_chunks()
 
     def _own_chunks(self) -> Iterator[Schedule]:
@@ -118,7 +118,7 @@ def build_events(scenario: Scenario, trace: Trace | EventTrace | None = None) ->
 
 
 def protocol_of(scenario: Scenario) -> RebalanceProtocol:
-    """Return the rebalance protocol of the simulation; for the clairvoyant policy it is incremental."""
+    """Return the rebalance protocol of the simulation. It is incremental for the clairvoyant policy."""
     return RebalanceProtocol.INCREMENTAL if scenario.autoscaler.policy == CLAIRVOYANT else configured_protocol(scenario)
 
 
@@ -128,7 +128,7 @@ def configured_protocol(scenario: Scenario) -> RebalanceProtocol:
 
 
 def settings_of(scenario: Scenario) -> SimulationSettings:
-    """Return the settings of the simulator. Raises InvalidSettingsError, also if W is shorter than one service."""
+    """Return the settings of the simulator. Raises InvalidSettingsError, also if one service exceeds the target."""
     simulation, scaling, payment = scenario.simulation, scenario.autoscaler, scenario.payment
     try:
         bin_capacity(

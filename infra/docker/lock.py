@@ -1,4 +1,4 @@
-"""Write the locks of the images' Python packages, with the hashes of their files: `make lock` after each change."""
+"""Writes the lock files of the images' Python packages, with hashes. Run `make lock` after each change of packages."""
 
 import json
 import platform
@@ -16,7 +16,7 @@ def resolve(*words: str) -> dict[str, str]:
     """Return NAME==VERSION → SHA-256 of the files that pip would install. Raises CalledProcessError."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--report", "-"]
     found = json.loads(subprocess.run([*command, *words], stdout=subprocess.PIPE, check=True).stdout)["install"]
-    files = {f"{one['metadata']['name'].lower()}=={one['metadata']['version']}": one["download_info"] for one in found}
+    files = {f"{pkg['metadata']['name'].lower()}=={pkg['metadata']['version']}": pkg["download_info"] for pkg in found}
     return {pin: file["archive_info"]["hashes"]["sha256"] for pin, file in files.items() if "archive_info" in file}
 
 

@@ -1,4 +1,4 @@
-"""Print the contents of an image as CycloneDX: Python and Debian packages, and jars. `sbom.py IMAGE`."""
+"""Prints the Python packages, Debian packages and jars of an image as CycloneDX. Usage: `sbom.py IMAGE`."""
 
 import json
 import subprocess
@@ -9,20 +9,20 @@ from urllib.parse import quote
 INSIDE: Final = r"""
 import importlib.metadata, json, os, platform, re, zipfile
 found = [("generic", "", "python", platform.python_version())]
-found += [("pypi", "", re.sub("[-_.]+", "-", one.metadata["Name"]).lower(), one.version)
-          for one in importlib.metadata.distributions()]
+found += [("pypi", "", re.sub("[-_.]+", "-", package.metadata["Name"]).lower(), package.version)
+          for package in importlib.metadata.distributions()]
 with open("/var/lib/dpkg/status") as status:
     for block in status.read().split("\n\n"):
         fields = dict(re.findall(r"^(Package|Status|Version): (.+)$", block, re.M))
         if fields.get("Status", "").endswith(" installed"):
             found.append(("deb", "debian", fields["Package"], fields["Version"]))
 for folder, _, names in os.walk("/opt"):
-    for name in (one for one in names if one.endswith(".jar")):
+    for name in (file for file in names if file.endswith(".jar")):
         of_maven = re.compile(r"META-INF/maven/([^/]+)/([^/]+)/pom\.properties")
         with zipfile.ZipFile(os.path.join(folder, name)) as jar:
-            known = [made.groups() for one in jar.namelist() if (made := of_maven.fullmatch(one))]
-        named = [("", ""), *(one for one in known if name.startswith(one[1] + "-"))]
-        group, artifact = max(named, key=lambda one: len(one[1]))
+            known = [made.groups() for entry in jar.namelist() if (made := of_maven.fullmatch(entry))]
+        named = [("", ""), *(pair for pair in known if name.startswith(pair[1] + "-"))]
+        group, artifact = max(named, key=lambda pair: len(pair[1]))
         artifact = artifact or re.match(r"(.+?)(?=-\d|\.jar)", name)[1]
         found.append(("maven", group, artifact, name[len(artifact) + 1 : -len(".jar")]))
 print(json.dumps(sorted(set(found))))
@@ -34,7 +34,7 @@ class ImageError(Exception):
 
 
 def list_packages(image: str) -> list[tuple[str, str, str, str]]:
-    """Return (kind, namespace, name, version) of each package; kinds as in package URLs. Raises ImageError."""
+    """Return (kind, namespace, name, version) of each package. Kinds are those of package URLs. Raises ImageError."""
     command = ["docker", "run", "--rm", "--network", "none", "--pull", "never", image, "python", "-c", INSIDE]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

@@ -1,4 +1,4 @@
-"""Sends over HTTP: POST /orders of the Order service, with as many concurrent requests as are due.
+"""Sends orders by POST /orders to the Order service, with as many concurrent requests as are due.
 
 A slow answer delays no other request: connections are opened as needed, up to `CONNECTIONS`. A request that waits for a
 connection still has its intended start in X-Request-Start.
@@ -22,7 +22,7 @@ REQUEST_TIMEOUT_S: Final = 20.0
 REPEAT_S: Final = 0.5
 PLACED, UNAUTHORISED, BUSY = 202, 401, 503
 REFUSED: Final = (400, 413, 422)
-"""The order is invalid, so it is not repeated."""
+"""HTTP status codes of an invalid order, which is not repeated."""
 
 
 class HttpSender(Sender):
@@ -54,7 +54,7 @@ class HttpSender(Sender):
             self._pause(0.2)
 
     def send(self, record: Record) -> None:
-        """Start to send one order; return at once."""
+        """Start to send one order. Return at once."""
         self.produced += 1
         self._requests.spawn(self._place, record, time.perf_counter())
 

@@ -23,18 +23,18 @@ from loadgen.result import ON_TIME_US, GeneratorResult, lateness_limit_us, laten
 from loadgen.spec import DriverSettings, LoadSpec, Topology
 
 LEAD_US: Final = 1_000_000
-"""Least time from ready to second 0 if there is no start file, µs."""
+"""Shortest time from ready to second 0 if there is no start file, µs."""
 LOOP_S: Final = 0.002
-"""End of each pause, in which the whole process sleeps; the kernel wakes it within 0.1 ms."""
+"""Last part of each pause, in which the whole process sleeps, because the kernel wakes it within 0.1 ms."""
 INTERRUPTED_DRAIN_S: Final = 3.0
 """Longest wait for acknowledgements after a signal or an error."""
 _sleep: Final = get_original("time", "sleep")
 
 
 def pause(pause_s: float) -> None:
-    """Let other greenlets run for `pause_s` seconds, and return on time. In the last 2 ms no greenlet runs.
+    """Let other greenlets run for `pause_s` seconds, and return on time. No greenlet runs in the last LOOP_S.
 
-    A pause of gevent ends at a whole millisecond of its event loop, up to 1 ms late.
+    A pause of gevent alone would end up to 1 ms late, at a whole millisecond of its event loop.
     """
     until_s = time.perf_counter() + pause_s
     gevent.sleep(max(pause_s - LOOP_S, 0))
@@ -121,7 +121,7 @@ class Job:
         pause(pause_s)
 
     def result(self, *, interrupted: bool = False, error: str | None = None) -> GeneratorResult:
-        """Return the result so far. error: takes precedence over the first error of the sender."""
+        """Return the result so far. error: is reported instead of the first error of the sender."""
         sender, sent = self._sender, self._numbers[: self._sender.produced]
         is_invalid = [bool(self._poison[number]) or self._orders.flaw(number) is not None for number in sent.tolist()]
         expected_refusals = min(sender.refused, sum(is_invalid))

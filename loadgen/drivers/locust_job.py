@@ -1,4 +1,4 @@
-"""Runs a load inside Locust. Locust shows it; signals end it."""
+"""Runs a load inside Locust, which shows its progress. A signal ends it."""
 
 import gc
 import signal
@@ -22,7 +22,7 @@ from loadgen.spec import DriverSettings, LoadSpec
 
 
 class ScheduledLoad(User):  # type: ignore[misc]  # locust's classes are untyped
-    """Represents the sending process as a Locust user. More users would not send more: there is one schedule."""
+    """Represents the sending process as a Locust user. More users would not send more, as there is one schedule."""
 
     wait_time = constant(1)
 
@@ -67,7 +67,7 @@ def send(job: Job, settings: DriverSettings, stopped: Event) -> GeneratorResult:
 
 
 def tame_garbage_collector() -> None:
-    """Keep garbage collection from delaying a burst: freeze imported objects, and scan events rarely (no cycles)."""
+    """Keep garbage collection from delaying a burst: freeze imported objects, and rarely scan events (no cycles)."""
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
 

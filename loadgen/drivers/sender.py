@@ -1,4 +1,4 @@
-"""Sends to Kafka: a librdkafka producer that loses nothing while a broker is down, and counts confirmed events.
+"""Sends events to Kafka by a librdkafka producer. It loses none while a broker is down, and counts confirmed ones.
 
 librdkafka blocks in C, where gevent cannot switch, so no call waits inside it during a run.
 """
@@ -18,7 +18,7 @@ from loadgen.pacing import Pacer
 from loadgen.result import lateness_percentile_us
 
 MESSAGE_TIMEOUT_MS: Final = 600_000
-"""An event fails after this time, which is longer than any restart of a broker."""
+"""Time after which an event fails, ms. It is longer than any restart of a broker."""
 PRODUCER: Final[dict[str, Any]] = {
     "acks": "all",
     "enable.idempotence": True,  # order per partition, and no duplicates, across retries
@@ -37,9 +37,9 @@ class GeneratorError(Exception):
 
 
 Pause = Callable[[float], None]
-"""Sleeps for a number of seconds; other greenlets run meanwhile."""
+"""Sleeps for a number of seconds, in which other greenlets run."""
 Settled = Callable[[int, float, str | None], None]
-"""Called when an event is settled: bytes of its value, seconds since its send, error or None."""
+"""Called when an event is confirmed or has failed: bytes of its value, seconds since its send, error or None."""
 
 
 class Sender(ABC):
@@ -61,7 +61,7 @@ class Sender(ABC):
 
     @abstractmethod
     def send(self, record: Record) -> None:
-        """Start to send one record; do not wait for its acknowledgement."""
+        """Start to send one record. Do not wait for its acknowledgement."""
 
     @abstractmethod
     def poll(self) -> None:
@@ -84,7 +84,7 @@ class KafkaSender(Sender):
             own = {"linger.ms": linger_ms, "error_cb": self._on_error}
             self._producer = Producer(PRODUCER | connection.librdkafka() | own)
         except KafkaException as error:
-            raise GeneratorError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
+            raise GeneratorError(f"cannot create a Kafka client for {self._address}: {error.args[0].str()}") from error
 
     def connect(self, partitions: int, deadline_s: float) -> None:
         """Wait until the topic exists with this number of partitions. Raises GeneratorError."""
@@ -98,7 +98,7 @@ class KafkaSender(Sender):
             self._pause(0.2)
 
     def send(self, record: Record) -> None:
-        """Pass one record to librdkafka. Wait only while its queue is full; other greenlets run meanwhile."""
+        """Pass one record to librdkafka. Wait only while its queue is full. Other greenlets run meanwhile."""
         key, value, headers, partition = record
         while True:
             try:

@@ -1,1 +1,1 @@
-"""A run's result as numbers: its schema, the page, the terminal table. Knows no Spark and no Kafka."""
+"""Show a run's result as a page, on the terminal and as tables, without Spark or Kafka."""

@@ -1,4 +1,4 @@
-"""The three answers at the head of a report, for page and terminal: was the SLO met, why not, at which cost."""
+"""Answer the three main questions about a run: whether the SLO was met, why not, and what it cost."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +13,7 @@ from report.result import STAGES, CauseOfLateness, Result, Tail
 from report.wording import UNKNOWN, count, duration, minutes, over, plural, share
 
 MIN_STARVED_SHARE: Final = 0.1
-"""Share of a run without a free core from which a report on an unmet SLO names the CPU as a cause."""
+"""If all cores were busy for at least this share of a run that did not meet its SLO, the report warns of it."""
 TABLE_STYLE: Final[dict[str, Any]] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0)}
 """Style of tables on the terminal."""
 Bar = tuple[str, str, float, str]
@@ -22,7 +22,7 @@ Bar = tuple[str, str, float, str]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question with a short answer, one or two sentences, and bars for comparison."""
+    """A question with a short answer, an explanation in one or two sentences, and bars for comparison."""
 
     question: str
     answer: str
@@ -73,7 +73,7 @@ def cpu_warning(result: Result) -> str:
 
 
 def late_by_cause(tail: Tail) -> str:
-    """Return "20 burst, 1 handover"."""
+    """Return the late events by cause as text: "20 burst, 1 handover"."""
     return ", ".join(f"{count(cause.events)} {cause_title(cause.cause).lower()}" for cause in tail.causes)
 
 
@@ -92,13 +92,13 @@ def _slo(result: Result) -> Answer:
 def _causes(result: Result, tail: Tail | None) -> Answer:
     question = "What used the error budget?" if result.slo_met else "Why was the SLO not met?"
     if tail is None:
-        return Answer(question, UNKNOWN, "Not known: these events do not record which replica received them, and when.")
+        return Answer(question, UNKNOWN, "Not known: these events record neither a replica nor its time of receipt.")
     allowed = int((1 - result.percentile) * result.events + 1e-6)
     if result.slo_met:
         by = late_by_cause(tail)
         words = f"{by}. {MEANINGS.get(tail.causes[0].cause, '')}" if by else "No event was late."
         return Answer(question, f"{count(tail.late)} late of {count(allowed)} allowed", words)
-    main: list[CauseOfLateness] = []  # the fewest causes without whose events the SLO would have been met
+    main: list[CauseOfLateness] = []  # the largest causes; without them the SLO would have been met
     for cause in tail.causes:
         if tail.late - sum(found.events for found in main) > allowed:
             main.append(cause)

@@ -1,6 +1,6 @@
 """The data of the charts as JSON: series, plans, failures, episodes and heat map.
 
-Seconds that share an entry are reduced to their largest value, because averages and samples hide peaks.
+Long runs have entries of several seconds. An entry is the largest value in them, because an average would hide peaks.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from report.wording import duration
 Values = Sequence[float | None]
 Floats = NDArray[np.float64]
 MAX_ENTRIES: Final = 3_600
-"""Most entries of one series: an hour by second, ten hours in steps of ten seconds."""
+"""Maximum number of entries of a series: one per second in a run of an hour, one per ten seconds in ten hours."""
 MAX_HEAT_CELLS: Final = 40_000
-"""Most cells of the heat map, over all partitions."""
+"""Maximum number of cells of the heat map, summed over all partitions."""
 COLOUR_BOUNDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0)
 """Bounds between the colours of the heat map, in latency targets: blue within the target, orange beyond it."""
 MAX_PLANS: Final = 300
-"""Most plans that a page lists: those that moved the most partitions."""
+"""Maximum number of plans on a page, which lists those that moved the most partitions."""
 MAX_EPISODES: Final = 300
-"""Most late-event episodes that a page lists: the largest."""
+"""Maximum number of late-event episodes on a page, which lists the largest."""
 ACTIONS: Final = frozenset({"up", "down", "reassign"})
 
 
@@ -120,7 +120,7 @@ def heat_key(target_s: float) -> list[tuple[str, str]]:
 
 
 def bucket(number: int, limit: int) -> int:
-    """Return how many values share an entry so that `number` values have at most `limit` (≥ 1) entries."""
+    """Return how many values must share an entry so that `number` values give at most `limit` (≥ 1) entries."""
     return max(1, -(-number // limit))
 
 
@@ -130,13 +130,13 @@ def largest(values: Values, step: int) -> Floats:
 
 
 def entries(values: Values, step: int) -> Floats:
-    """Return the values in rows of `step`; unknown values, and the rest of the last row, are NaN."""
+    """Return the values as rows of `step` values. Unknown values and the missing end of the last row are NaN."""
     known = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     return np.append(known, np.full(-len(known) % step, np.nan)).reshape(-1, step)
 
 
 def short(values: Floats) -> list[float | int | None]:
-    """Return the values for short JSON: whole numbers as integers, NaN as null."""
+    """Shorten the values for JSON: whole numbers become integers, NaN becomes null."""
     return [None if np.isnan(value) else int(value) if value == int(value) else value for value in values.tolist()]
 
 
@@ -152,7 +152,7 @@ def listed_episodes(result: Result) -> list[LateEpisode]:
 
 
 def tenures(heat: HeatMap) -> dict[int, list[tuple[float, str]]]:
-    """Return partition → (start in s, owner) of each tenure that the heat map shows."""
+    """Return partition → its owners, each with the time in s from which the heat map shows it."""
     found: dict[int, list[tuple[float, str]]] = {partition: [] for partition in heat.partitions}
     for since, owners in zip(found.values(), heat.owners, strict=False):
         for cell, owner in enumerate(owners):

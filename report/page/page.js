@@ -22,7 +22,7 @@ const axis = more => ({
   grid: { stroke: () => css("grid"), width: 1 }, ...more,
 });
 const decimal = { splits: (u, at, low, high) => decades(low, high, 8), filter: (u, splits) => splits };
-const nothing = { paths: () => null, points: { show: false } }; // a series that only hooks paint
+const nothing = { paths: () => null, points: { show: false } }; // a series that is drawn by hooks only
 const logRange = (u, low, high) => [(low ?? 1) * .8, (high ?? 10) * 1.25];
 
 // Draw a chart into an element and keep its width equal to that of the element.
@@ -35,7 +35,7 @@ function plot(element, options, data) {
   plots.push(chart);
   return chart;
 }
-// Hooks that draw dashed lines at a value: horizontal and vertical.
+// Draw a dashed line at a value: across (horizontal) or down (vertical).
 const across = (u, y) => dashed(u, u.bbox.left, u.valToPos(y, "y", true), u.bbox.width, 0);
 const down = (u, x) => dashed(u, u.valToPos(x, "x", true), u.bbox.top, 0, u.bbox.height);
 function dashed({ ctx }, x, y, wide, tall) {
@@ -53,7 +53,7 @@ for (const medium of ["(prefers-color-scheme: dark)", "print"]) matchMedia(mediu
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(part => { part.open = true; }));
 document.querySelectorAll(".script-only").forEach(part => { part.hidden = false; });
 
-// The charts: the curve of nines, the panels over time and the heat map. Panels and map zoom and move the cursor together.
+// The charts: the latency curve, the panels over time and the heat map. Panels and heat map share zoom and cursor.
 const { seconds, step, target, curve, late, heat, episodes } = page;
 const time = document.getElementById("time"), row = id => document.getElementById(id);
 const COLOURS = { arrivals: "a", done: "b", requested: "a", ready: "b", packing: "c", lag: "a", max: "c", p99: "a" };
@@ -69,7 +69,7 @@ const clock = at => {
   return h ? `${h}:${String(m).padStart(2, "0")}:${s}` : `${m}:${s}`;
 };
 const times = [...Array(Math.ceil(seconds / step)).keys()].map(k => k * step).concat(seconds);
-// Changes by time: plans, failures and handovers; handovers at one time are merged.
+// Changes by time: plans, failures and handovers. All handovers at the same time become one change.
 const moves = {};
 heat?.held.forEach((since, line) => since.slice(1).forEach(([at, owner], k) => {
   const way = `${heat.owners[since[k][1]]} → ${heat.owners[owner]}`;
@@ -77,8 +77,8 @@ heat?.held.forEach((since, line) => since.slice(1).forEach(([at, owner], k) => {
 }));
 const handovers = Object.entries(moves).map(([at, ways]) => [+at, "handover",
   `handover ${Object.entries(ways).map(([way, moved]) => `${way}: partition ${moved.join(", ")}`).join("; ")}`]);
-const events = [...page.happened, ...handovers].sort((one, other) => one[0] - other[0]);
-const closed = values => [...values, values.at(-1) ?? null]; // extends the line to the end of the last second
+const events = [...page.happened, ...handovers].sort((a, b) => a[0] - b[0]);
+const closed = values => [...values, values.at(-1) ?? null]; // the line must reach the end of the last second
 
 function setView(from, to) {
   const length = Math.min(seconds, Math.max(5, to - from));
@@ -91,7 +91,7 @@ function setView(from, to) {
   time.querySelector("[data-span]").textContent = shown;
 }
 
-// A chart over time. A drag zooms all of them; they share the cursor.
+// Create a chart over time. All these charts share zoom and cursor.
 function overTime(box, height, options, values) {
   const chart = plot(box, {
     height, ...options,
@@ -145,7 +145,7 @@ function panel(title, place) {
 
 function lateBars() {
   const causes = Object.values(late);
-  const total = closed(causes[0][1].map((_, k) => causes.reduce((sum, one) => sum + one[1][k], 0)));
+  const total = closed(causes[0][1].map((_, k) => causes.reduce((sum, [, counts]) => sum + counts[k], 0)));
   overTime(row("panel-late"), 92, {
     series: [{}, nothing],
     scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.06)] } },
@@ -198,7 +198,7 @@ function heatMap() {
       u.ctx.beginPath();
       u.ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
       u.ctx.clip();
-      const least = 2 * devicePixelRatio, hot = []; // late cells are drawn last, and wide enough to be visible
+      const least = 2 * devicePixelRatio, hot = []; // late cells are drawn last and have a minimum width, so that they are visible
       worst.forEach((values, line) => {
         for (let k = first; k < last; k++) {
           if (values[k] === null) continue;
@@ -209,7 +209,7 @@ function heatMap() {
           u.ctx.fillRect(...cellAt, Math.ceil(at((k + 1) * cell) - cellAt[0]), Math.ceil(high) - 1);
         }
       });
-      for (const [level, x, y] of hot.sort((one, other) => one[0] - other[0])) {
+      for (const [level, x, y] of hot.sort((a, b) => a[0] - b[0])) {
         u.ctx.fillStyle = colours[level];
         u.ctx.fillRect(x, y, Math.max(least, at(cell) - at(0)), Math.ceil(high) - 1);
       }
@@ -221,8 +221,10 @@ function heatMap() {
   }, [times, times.map(() => null)]);
 }
 
-function curveOfNines() {
-  const { latency, share, nines } = curve, most = 10 ** -nines, promised = -Math.log10(Math.max(most, 1 - page.percentile));
+// The latency distribution. Its vertical axis counts nines: −log10(1 − share).
+function latencyCurve() {
+  const { latency, share, nines } = curve, leastShare = 10 ** -nines;
+  const toNines = value => -Math.log10(Math.max(leastShare, 1 - value)), slo = toNines(page.percentile);
   const levels = [0, .5, .9, .99, .999, .9999, .99999, .999999, .9999999];
   plot(row("curve"), {
     height: 320, cursor: { show: false }, scales: {
@@ -239,14 +241,14 @@ function curveOfNines() {
       stroke: () => css("a"), width: 2, points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }),
     }],
     hooks: { draw: [u => {
-      across(u, promised);
+      across(u, slo);
       down(u, target);
       u.ctx.fillStyle = css("bad");
       u.ctx.beginPath();
-      u.ctx.arc(u.valToPos(target, "x", true), u.valToPos(promised, "y", true), 5 * devicePixelRatio, 0, 7);
+      u.ctx.arc(u.valToPos(target, "x", true), u.valToPos(slo, "y", true), 5 * devicePixelRatio, 0, 7);
       u.ctx.fill();
     }] },
-  }, [latency, share.map(value => -Math.log10(Math.max(most, 1 - value)))]);
+  }, [latency, share.map(toNines)]);
 }
 
 // Move the cursor to a time and show the values at that time.
@@ -277,7 +279,7 @@ function move(at) {
   point(at);
 }
 
-// List below a figure the changes and late-event episodes at the cursor, with links to their table rows.
+// List the changes and late-event episodes at the cursor below a figure, with links to their table rows.
 function explain(figure, chart, only) {
   const here = figure.querySelector("[data-here]"), begin = Math.floor(cursor / step) * step;
   const near = Math.max(step, 6 * (view[1] - view[0]) / chart.over.clientWidth);
@@ -285,7 +287,7 @@ function explain(figure, chart, only) {
   const partition = onMap ? heat.partitions[lineOf(chart)] : null;
   const isHere = ([from, until, where]) => from < begin + step && until >= begin && (partition === null || where === partition);
   const found = only !== undefined ? [only] : [...episodes.keys()].filter(k => isHere(episodes[k]));
-  found.sort((one, other) => episodes[other][3] - episodes[one][3]);
+  found.sort((a, b) => episodes[b][3] - episodes[a][3]);
   const happened = events.filter(([at]) => Math.abs(at - cursor) <= near).slice(0, 6);
   const items = [...happened.map(changeItem), ...found.slice(0, 8).map(episodeItem)];
   if (found.length > 8) items.push(item("", `${found.length - 8} more: click a row of the heat map, or zoom in.`));
@@ -361,4 +363,4 @@ if (seconds >= 2) {
     explain(time, inTime[0], episode ? +episode : undefined);
   }));
 }
-if (curve.share.length) curveOfNines();
+if (curve.share.length) latencyCurve();

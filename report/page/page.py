@@ -1,6 +1,6 @@
-"""Write a result as one self-contained HTML page: no network, light and dark themes, from phone to print.
+"""Write a result as one HTML page that loads nothing from the network and fits phones, screens and paper.
 
-Without JavaScript the page shows tables; with it, also charts that can be zoomed and read value by value.
+The page shows all figures in tables. With JavaScript it also has charts that can be zoomed.
 """
 
 import re
@@ -29,15 +29,16 @@ GLOSSARY: Final[dict[str, str]] = {
     "latency": "time from the scheduled send time (intended) until Payment is done, so generator delays count",
     "p99.9": "the latency that 99.9 % of the events do not exceed",
     "replica-minutes": "requested replicas, summed over time: two replicas for 30 seconds are one replica-minute",
-    "packing": "the fewest replicas that hold the events of each second, if all events were known in advance and "
+    "packing": "the fewest replicas that can serve the events of each second, if all events were known in advance and "
     "starts, moves and stops were free",
-    "requested, ready": "replicas that are paid for, from their request on; replicas that can serve",
+    "requested replicas": "replicas that are paid for, from their request until they end",
+    "ready replicas": "replicas that can serve events",
     "lag": "events in Payment's topic that are not committed yet",
     "plan (epoch)": "the replicas and the owner of each partition; the epoch numbers the plans",
-    "handover": "a partition moves to another owner; only this partition is not served meanwhile",
+    "handover": "a partition moves to another owner; meanwhile all other partitions are served",
     "μ, λ": "service rate and arrival rate, in events per second; a replica serves μ events per second if never idle",
-    "cost of an alternative": "predicted replica-seconds, including the price of late events",
-    "Rscore": "load that a plan moves to other owners, in fully busy replicas; mean over all plans",
+    "cost of an alternative": "predicted replica-seconds plus the price of the predicted late events",
+    "Rscore": "mean load that a plan moves to other owners; 1 is the capacity of one replica",
     "effect": "a result that an order must have exactly once: a payment, a shipment, a notification",
     "refused": "an event that cannot be processed; it is written to the dead-letter topic",
 }
@@ -46,21 +47,21 @@ SECTIONS: Final = {
     "decisions": "Decisions", "more": "Details", "integrity": "Integrity", "again": "Reproduce",
 }  # fmt: skip
 DETAILS: Final = {
-    "stages": "A live replica receives several events at a time and serves them one by one, so the wait behind others "
-    "counts as received → done. A simulated replica receives an event when it starts to serve it. Percentiles are "
+    "stages": "A live replica receives several events at a time and serves them one by one, so the wait for earlier "
+    "events is part of received → done. A simulated one receives an event when it starts to serve it. Percentiles are "
     "exact: nearest rank over all events.",
     "replicas": "", "partitions": "", "epochs": "",
-    "rebalances": "Pause: the longest wait of an event that was caused only by the missing owner of its partition. "
-    "Plan to ready: time from the plan until the last partition was served again. Kinds: a plan moved partitions "
-    "(plan) or replaced a dead replica (death), or the group moved partitions by itself (membership).",
+    "rebalances": "Pause: the longest time that an event waited only because its partition had no owner. "
+    "Plan to ready: time from the plan until the last partition was served again. Kind: plan (a plan moved "
+    "partitions), death (a plan replaced a dead replica) or membership (the group moved partitions without a plan).",
     "cost": "", "integrity": "",
-    "topics": "A duplicate is another record of an event that the topic already has. It is harmless if all agree.",
+    "topics": "A duplicate is a further record of an event that the topic already has. Equal duplicates do no harm.",
 }  # fmt: skip
-"""Folded tables at the end of the page → note above each."""
+"""Table in the details of the page → the note above it."""
 MAX_TIME_ROWS: Final = 60
-"""Rows of the table over time."""
+"""Maximum number of rows of the table over time."""
 MAX_ALTERNATIVES: Final = 8
-"""Alternatives that the page shows for each decision."""
+"""Maximum number of alternatives on the page for each decision."""
 
 
 def write(result: Result, path: Path) -> None:

@@ -16,9 +16,9 @@ from report.result import STAGES, CauseOfLateness, LateEpisode, Result, Tail
 from report.wording import UNKNOWN, count, duration, minutes, moment, over, share
 
 MAX_MARKDOWN_ROWS: Final = 100
-"""Most rows of a table in Markdown; CSV has all rows."""
+"""Maximum number of rows of a table in Markdown. A CSV file has all rows."""
 MAX_ROW_COLUMNS: Final = 6
-"""Most columns of a table with a single row; a wider one is transposed."""
+"""A table with one row and more columns than this is transposed."""
 TIME_COLUMNS: Final = frozenset({"at_s", "from_s", "until_s"})
 """Columns of seconds since the start of the run; other columns that end in _s are durations."""
 SHARE_SUFFIXES: Final = ("share", "in_sla", "percentile")
@@ -30,7 +30,7 @@ PLAIN_TYPES: Final = (str, int, float, bool, int | None, float | None, str | Non
 Value = str | int | float | bool | None
 MINUTE_S: Final = 60
 PER_SECOND: Final = ("seconds", "late-seconds", "distribution")
-"""Tables for plots; the Markdown report shows the table by minute instead."""
+"""Tables with a row per second or latency. The Markdown report shows the table by minute instead."""
 _NONE: Final = Tail(late=0, causes=(), episodes=())
 
 
@@ -46,7 +46,7 @@ class Sheet:
 
 
 def of_records(name: str, title: str, kind: type[msgspec.Struct], records: Iterable[msgspec.Struct | None]) -> Sheet:
-    """Return a table with a row per record (None: no row) and a column per plain field; lists of texts are joined."""
+    """Return a table with one row for each record that is not None, and one column for each field of PLAIN_TYPES."""
     columns = tuple(field.name for field in msgspec.structs.fields(kind) if field.type in PLAIN_TYPES)
     rows = ([getattr(record, column) for column in columns] for record in records if record is not None)
     plain = (["; ".join(value) if isinstance(value, tuple) else value for value in row] for row in rows)
@@ -171,7 +171,7 @@ def _columns(name: str, title: str, series: Mapping[str, Sequence[Value]]) -> Sh
 
 
 def over_time(result: Result, step_s: int = MINUTE_S) -> Sheet:
-    """Return one row per `step_s` seconds: sums of events, maxima of all other figures."""
+    """Return one row per `step_s` seconds. Events are summed, other figures are maxima; p50_s is left out."""
     series = _by_second(result)
     if result.tail and result.tail.by_second:
         series["late"] = [sum(causes) for causes in zip(*result.tail.by_second.values(), strict=True)]

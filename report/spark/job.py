@@ -1,4 +1,4 @@
-"""Make a report that may need Spark: find events and journal, compute the figures, and write result.json."""
+"""Report on a run or on files of events, with Spark if it is needed, and write result.json."""
 
 import shutil
 from collections.abc import Iterator
@@ -22,7 +22,6 @@ from report.spark.topics import write_events
 from report.table import Rows
 from report.topics import RunReader, gather, report_here
 
-LOCAL_MASTER: Final = "local[2]"
 SCRATCH_FOLDER: Final = "rows.tmp"
 """Folder of temporary files of a report, in the run folder."""
 
@@ -67,7 +66,7 @@ def report_files(folder: Path, run: RunInfo, master: str, events: str, journal: 
 
 
 def _context(folder: Path, master: str) -> SparkContext:
-    spark = open_session(master or LOCAL_MASTER, folder / LOG_FILE)
+    spark = open_session(master or "local[2]", folder / LOG_FILE)
     await_workers(spark)
     return spark.sparkContext
 

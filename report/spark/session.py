@@ -1,4 +1,4 @@
-"""Start Spark: sized for a laptop if local, silent on the terminal, with a check that the master exists."""
+"""Start Spark, check that its master answers, and write its messages to a file."""
 
 import os
 import socket
@@ -89,7 +89,7 @@ def check_master(master: str) -> None:
 def await_workers(spark: SparkSession) -> None:
     """Wait until a standalone master has given `spark` its first executor.
 
-    Raises ReportError after a minute, or the configured time of Spark, which would wait for ever without a message.
+    Raises ReportError after a minute, or after the time in WORKER_WAIT_KEY. Spark would wait forever without a message.
     """
     context = spark.sparkContext
     on_demand = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"

@@ -1,4 +1,4 @@
-"""Faust as our services use it: settings, the app factory and the Kafka driver. Importing has no effect."""
+"""Settings, app factory and Kafka driver of our Faust services. Importing this module has no side effect."""
 
 import asyncio
 import threading
@@ -25,10 +25,10 @@ HEARTBEAT_S: Final = 1.0
 PRODUCER_TIMEOUT_S: Final = 60.0
 """Longest wait of a record for the broker. A killed broker needs tens of seconds to recover its logs."""
 LINGER_S: Final = 0.002
-FULL_PAUSE_S: Final = 0.02  # between two checks whether enough records were acknowledged
-FETCH_WAIT_MS: Final = 50
-"""Longest wait of one fetch, ms. A partition that was just read waits until the fetch of the others returns, so Faust's
-1500 ms would add up to 1.5 s of latency at low rates. 50 ms costs twenty small requests a second."""
+FULL_PAUSE_S: Final = 0.02  # pause between two checks whether enough records were acknowledged
+FETCH_WAIT_MS: Final = 200
+"""Longest wait of one fetch at the broker, ms. If Faust takes more than 0.1 s to take the records of a partition,
+aiokafka fetches the others first, and that partition waits until their fetch returns: 1500 ms by Faust's default."""
 
 METADATA_MAX_AGE_MS: Final = 5_000
 """Age at which metadata is refreshed. If an old leader refuses a request for the first offset of a partition, aiokafka
@@ -44,7 +44,7 @@ class ServiceSettings(KeyedTopics):
     http_port: int = setting(0, least=0, most=65535)
     """Port of the HTTP interface. 0: no interface."""
     data_dir: str = setting(".tailpack/services")
-    """Working folder of Faust; it may be deleted, because the state is in Kafka."""
+    """Working folder of Faust. It may be deleted, because the state is in Kafka."""
     instance: str = setting("0")
     """Name of this copy. A restart with the same name takes over its group membership at once."""
     commit_interval_s: float = setting(0.5, "s", above=0)
@@ -56,7 +56,7 @@ class ServiceSettings(KeyedTopics):
 def make_app(
     connection: Connection, group: Group, settings: ServiceSettings, may_write: Callable[[], None]
 ) -> faust.App:
-    """Return a configured app for `group`, not started. may_write: called before each write; a KafkaError stops it."""
+    """Return a configured app for `group` that is not started. may_write: may raise KafkaError before each write."""
     name = qualified(connection.namespace, group)
     folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def make_app(
 
 
 def limit_batches(app: faust.App, largest: int) -> None:
-    """Limit batches to `largest` bytes: a broker rejects an oversized batch as a whole."""
+    """Limit batches to `largest` bytes, because a broker rejects an oversized batch as a whole."""
     app.producer_transport.largest_batch = min(largest, _Transport.largest_batch)
 
 
@@ -175,7 +175,7 @@ class _Transport(Transport):  # type: ignore[misc]
 
 
 class RawSchema(faust.Schema):  # type: ignore[misc]
-    """Keeps keys and values as bytes: the domain decodes them, and turns a bad record into a dead letter."""
+    """Keeps keys and values as bytes. The domain decodes them, and turns a bad record into a dead letter."""
 
     def compile(self, app: Any, **_: Any) -> Any:
         """Return the function that turns a message into an event."""
@@ -194,7 +194,7 @@ class ProcessPausedError(KafkaError):  # type: ignore[misc]
 
 
 class Pulse(threading.Thread):
-    """Detects pauses of the process, independent of its event loops. `start` it once."""
+    """Detects pauses of the process from its start on, independent of its event loops. `start` it once."""
 
     def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         super().__init__(daemon=True, name="pulse")
@@ -203,10 +203,11 @@ class Pulse(threading.Thread):
         self._last_s = clock()
         self._stopped = threading.Event()
         self.gap_s = 0.0
-        """Longest pause beyond the limit, seconds. 0: none."""
+        """Longest pause of the process that exceeded the limit, seconds. 0: none."""
 
     def run(self) -> None:
-        """Beat until `end` is called."""
+        """Call `beat` regularly until `end` is called."""
+        self._last_s = self._clock()  # a slow broker may have delayed the start
         while not self._stopped.wait(BEAT_S):
             self.beat()
 

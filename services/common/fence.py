@@ -1,10 +1,10 @@
 """A fence against zombies: refuses the output of a Payment replica that lost its partition without noticing.
 
 Each record carries the offset of its event and the token (generation and epoch) of the replica that served it. A new
-owner serves its partition in order from its first offset. So a record with an older token is a repeat if one newer
-token was seen at an offset at or below it and at one at or above it. Any other record passes, in particular one that
-the old owner committed before the new owner began. A record is only refused if its event was served before, even if the
-group's generations start again from 1.
+owner serves its partition in order from its first offset. If its newer token was seen at or before a record's offset
+and also at or after it, the new owner has served that event. A record with an older token is then a repeat, and it is
+refused. Any other record passes, for example one that the old owner committed before the new owner began. This also
+holds if the group's generations start again from 1.
 """
 
 import logging
@@ -14,13 +14,12 @@ from typing import Final
 import msgspec
 
 from contracts.events import PaymentSettled, Timeline
-from services.common.records import Decide, Effect, Incoming, Refusal, decoder
+from services.common.records import Decide, Effect, typed_decision
 
 log = logging.getLogger(__name__)
 
-
 MAX_OWNERS_PER_PARTITION: Final = 16
-"""Owners remembered for each partition, oldest dropped first. A zombie wakes up within a few changes of owner."""
+"""Owners to remember for each partition. The oldest is dropped. A zombie resumes within a few changes of owner."""
 MAX_PARTITIONS: Final = 50_000  # partitions remembered; about 30 MB at most
 REFUSALS_PER_LOG_LINE: Final = 1000  # the log has one line for this many refusals
 
@@ -54,8 +53,8 @@ class _OwnerSpan:
 class Fence:
     """Remembers which owner served which offsets of each partition of payments.requested.
 
-    A generation is older than another if it is lower and its epoch is not higher: a deleted group counts from 1 again,
-    under a newer plan. Each input partition has its own memory, because only a partition has an order.
+    A generation is older than another if it is lower and its epoch is not higher. A deleted group counts from 1 again,
+    but under a newer plan. Each input partition has its own memory, because events are ordered only within a partition.
     """
 
     def __init__(self, spans: int = MAX_OWNERS_PER_PARTITION, places: int = MAX_PARTITIONS) -> None:
@@ -66,7 +65,7 @@ class Fence:
     def admits(self, source: int, served: Timeline) -> bool:
         """Record the token of an input record from partition `source`. Return whether the record may have effects.
 
-        A record without a token always may: its runtime has none.
+        A record without a token always may, because another consumer wrote it.
         """
         if (token := _token(served)) is None:
             return True
@@ -81,7 +80,7 @@ class Fence:
     def remember(self, source: int, value: bytes) -> None:
         """Record the token of an output of this stage in partition `source`, read back after a restart.
 
-        An output is in the partition with the number of its input. Raises msgspec.DecodeError.
+        An output and its input have the same partition number. Raises msgspec.DecodeError.
         """
         output = _output.decode(value)
         # A notification of an accepted payment is made from its shipment, so it proves nothing about payments read.
@@ -116,12 +115,4 @@ def _token(served: Timeline) -> tuple[int, int, int, int] | None:
 
 def fenced_decision(fence: Fence, decide: Callable[[PaymentSettled], Iterable[Effect]]) -> Decide:
     """Return a decision that applies `decide` to settled payments admitted by the fence, and refuses other records."""
-    decode = decoder(PaymentSettled)
-
-    def decide_record(record: Incoming) -> Iterable[Effect | Refusal]:
-        value = decode(record.value)
-        if isinstance(value, Refusal):
-            return (value,)
-        return decide(value) if fence.admits(record.partition, value.timeline) else ()
-
-    return decide_record
+    return typed_decision(PaymentSettled, decide, lambda record, paid: fence.admits(record.partition, paid.timeline))

@@ -1,4 +1,4 @@
-"""The service process: settings, HTTP pages and metrics, preflight, run until stopped, exit code."""
+"""The service process. It reads settings, checks Kafka, serves HTTP pages and runs until it is stopped."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn, TypeVar
 
+import uvloop
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
@@ -27,15 +28,15 @@ from services.common.service import Service
 
 PREFIX: Final = "tailpack_service_"
 HEALTHY = gauge("tailpack_service_healthy", "", "1: the service is healthy; 0: /healthz has the reason")
-WRITTEN = counter("tailpack_service_written_total", "records", "Records written, each effect once")
+WRITTEN = counter("tailpack_service_written_total", "records", "Records written (each effect once)")
 DUPLICATES = counter("tailpack_service_duplicates_dropped_total", "records", "Repeated records that were dropped")
-REFUSED = counter("tailpack_service_refused_total", "records", "Records refused: each became a dead letter")
+REFUSED = counter("tailpack_service_refused_total", "records", "Records refused and written as dead letters")
 FENCED = counter(
     "tailpack_service_fenced_total", "records", "Payments dropped because their replica had lost its partition"
 )
 UNACKNOWLEDGED = gauge("tailpack_service_unacknowledged", "records", "Records whose outputs are not yet acknowledged")
 OLDEST = gauge(
-    "tailpack_service_oldest_unacknowledged_seconds", "seconds", "Age of the oldest such record; 0 without one"
+    "tailpack_service_oldest_unacknowledged_seconds", "seconds", "Age of the oldest unacknowledged record; 0: none"
 )
 
 LABELS = ("service",)
@@ -44,9 +45,9 @@ S = TypeVar("S", bound=ServiceSettings)
 Build = Callable[[Connection, S], Service]
 
 START_DEADLINE_S: Final = 120.0
-"""Limit for joining the group and reading back the output, after the broker has answered."""
+"""Time limit for joining the group and reading back the output, after the broker has answered."""
 STOP_DEADLINE_S: Final = 10.0
-"""Limit for sending decided effects, committing and leaving. If the broker is down, all fail and nothing is lost."""
+"""Time limit for sending effects, committing and leaving. If the broker is down, these fail, but nothing is lost."""
 CHECK_INTERVAL_S: Final = 0.2
 """Faust sets its crash flag from another thread and wakes no task, so the flag is polled."""
 
@@ -64,6 +65,7 @@ def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) 
         sys.exit(2)
     code = 0
     try:
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # the thread of Faust's consumer has its own loop
         # Not asyncio.run: it waits for all tasks, and some of Faust's never end while the broker is down.
         asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
     except (ServiceError, PreflightError) as error:
@@ -130,7 +132,7 @@ async def _start_and_watch(service: Service, stop_requested: asyncio.Event) -> N
 
 
 async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunner | None:
-    """Listen on the configured port; return None without one. Raises ServiceError if the port is not available."""
+    """Listen on the configured port. Return None without one. Raises ServiceError if the port is not available."""
     if not settings.http_port:
         return None
 

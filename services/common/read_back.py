@@ -1,4 +1,4 @@
-"""Reads back a stage's own output before it starts: as many records as its input may repeat.
+"""Reads back a stage's own output before the stage starts: as many records as its input may repeat.
 
 Foreign and malformed records are skipped and counted. Transaction markers are not counted.
 """
@@ -23,9 +23,9 @@ FETCH_BYTES: Final = 524_288  # limit for each partition: fetched records stay i
 BATCH: Final = 1000
 
 ReadId = Callable[[bytes], str | None]
-"""Value of an output record → id of its effect; None for a record of another stage. Raises UNDECODABLE."""
+"""Returns the effect's id in the value of an output record, or None for another stage's record. Raises UNDECODABLE."""
 TakeRecord = Callable[[Any], None]
-"""Processes a record that was read (it has topic, key and value). Raises UNDECODABLE: the record is skipped."""
+"""Processes a record that was read (it has topic, key and value). If it raises UNDECODABLE, the record is skipped."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,8 +43,8 @@ def id_reader(field: str, make: Callable[[str], str] = str) -> ReadId:
 async def count_uncommitted(connection: Connection, group: str, inputs: Iterable[str], limit: int) -> int:
     """Return how many records of `inputs` may be read again although they were processed before.
 
-    For each partition: the records after the committed offset of `group`, at most `limit`, because no stage takes more
-    than that beyond its commits. Raises KafkaError.
+    For each partition these are the records after the committed offset of `group`, but at most `limit`, because a stage
+    takes no more than that beyond its commits. Raises KafkaError.
     """
     admin = AIOKafkaAdminClient(**connection.aiokafka())
     consumer = _consumer(connection)

@@ -1,6 +1,6 @@
 """Input records of a stage, their effects, and the encoding of both. Independent of Faust and Kafka.
 
-A record that cannot be decoded is refused with the reason; nothing is guessed. Ids are deterministic: a repeat of the
+A record that cannot be decoded is refused with the reason. Nothing is guessed. Ids are deterministic: a repeat of the
 same work has the same id, in any process and at any time.
 
 The dead letter of a refused record always fits into its topic and shows no card number. Text from other programs is cut
@@ -25,7 +25,7 @@ _NAMESPACE: Final = uuid.UUID("6f0c3a52-5a0b-5c8e-9d0a-7461696c7061")
 
 
 class ServiceError(Exception):
-    """The service cannot continue; its exit code is 1. The message has the problem, its place and a remedy."""
+    """The service cannot continue. Its exit code is 1. The message has the problem, its place and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,17 @@ def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
     return decode_value
 
 
-def typed_decision(kind: type[R], decide: Callable[[R], Iterable[Effect]]) -> Decide:
-    """Return a decision that applies `decide` to records whose value is a `kind`, and refuses other records."""
+def typed_decision(
+    kind: type[R], decide: Callable[[R], Iterable[Effect]], admits: Callable[[Incoming, R], bool] = lambda *_: True
+) -> Decide:
+    """Return a decision that applies `decide` to admitted records of a `kind`, and refuses records of other kinds."""
     decode = decoder(kind)
 
     def decide_record(record: Incoming) -> Iterable[Effect | Refusal]:
         value = decode(record.value)
-        return (value,) if isinstance(value, Refusal) else decide(value)
+        if isinstance(value, Refusal):
+            return (value,)
+        return decide(value) if admits(record, value) else ()
 
     return decide_record
 
@@ -131,17 +135,17 @@ KEY_LIMIT: Final = 256  # bytes of its key
 REASONS_LIMIT: Final = 12  # number of reasons
 REASON_LIMIT: Final = 256  # bytes of each reason
 LETTER_LIMIT: Final = 16_384
-"""Largest encoded letter, bytes: twice the payload, because quotes are escaped, and the other fields."""
+"""Largest encoded dead letter, bytes. Escaped quotes can double the payload, and the other fields need space too."""
 BARE_LETTER_LIMIT: Final = 2048  # bytes of the largest letter without payload and with one short reason
 _BARE_REASON: Final = 128
 
 _SEPARATORS: Final = 16  # largest number of characters between two digits of a card number
 _LOOK_AHEAD: Final = 4096
-"""Characters read beyond a cut, which may be inside a card number; no card number is that long."""
+"""Characters read beyond a cut, because the cut may be inside a card number. No card number is this long."""
 _TOKENS: Final = re.compile(r"\\{1,4}(?:u[0-9a-fA-F]{4}|[bfnrt])|.", re.DOTALL)
 """One character, or the JSON escape of one."""
 _CARD: Final = re.compile(rf"\d(?:[\W_]{{0,{_SEPARATORS}}}\d){{11,}}")
-"""Twelve or more digits with only separators between them; a separator is neither a letter nor a digit."""
+"""Twelve or more digits with only separators between them. A separator is neither a letter nor a digit."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _UNPRINTABLE: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32)), "\ufffd")
 """Characters that JSON encodes with six characters each, and their replacement."""
@@ -183,7 +187,7 @@ def letter_key(key: bytes | None) -> bytes | None:
 def mask_cards(text: str) -> str:
     """Replace all but the last four digits of card numbers by *. The length of the text does not change.
 
-    Twelve or more digits count as a card number, with any separators between them, also as JSON escapes.
+    Twelve or more digits count as a card number. Separators between them and JSON escapes make no difference.
     """
     tokens = _TOKENS.findall(text) if "\\" in text else list(text)
     plain = "".join(map(_character, tokens))

@@ -1,6 +1,7 @@
-"""A service: its parts, the path of records between Faust and its stage, and its health."""
+"""A service: its parts, its health, and the path of records between Faust and its stage."""
 
 import asyncio
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,13 +21,13 @@ from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, RawSchema, 
 from services.common.fence import Fence
 from services.common.read_back import ReadId, TakeRecord, count_uncommitted, read_tails
 from services.common.records import BARE_LETTER_LIMIT, Decide, Effect, Incoming, ServiceError
-from services.common.stage import MAX_UNCOMMITTED, MIN_TAIL_RECORDS, RECORD_OVERHEAD, Stage, UncommittedOffsets
+from services.common.stage import MAX_UNCOMMITTED, MIN_TAIL_RECORDS, RECORD_OVERHEAD, Stage, may_take
 
 MAX_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
-"""A process that was paused for longer may have been replaced."""
+"""A process that was paused for longer than this, in seconds, may have been replaced."""
 MIN_RECORD_LIMIT_BYTES: Final = BARE_LETTER_LIMIT + 2 * RECORD_OVERHEAD
-"""Least size of records that a broker must accept."""
-ANSWER_S: Final = 2.0  # of a broker that is asked for its limits
+"""Size of records that a broker must at least accept, bytes."""
+ANSWER_S: Final = 2.0  # longest wait for a broker that is queried for its limits
 COMMIT_POLL_S: Final = 0.1  # pause between two checks for committed offsets
 STALL_S: Final = 10.0
 """A service is unhealthy if a record is unacknowledged, or a partition not fetched, for this long."""
@@ -34,7 +35,7 @@ STALL_S: Final = 10.0
 
 @dataclass(frozen=True)
 class StageMemory:
-    """The memory of a stage: its own topic. At a start the last `tail` records of each partition are read."""
+    """The memory of a stage: a topic of its own. At the start, the last `tail` records of each partition are read."""
 
     topic: Topic
     tail: int
@@ -46,7 +47,7 @@ class Service:
 
     outputs: topics that this stage writes, each with the function that reads the id of an effect from a record.
     memory: the stage's own topic of state. fence: for a stage that reads settled payments.
-    payment_partitions: partition count of payments.requested; required by a stage that reads or writes this topic.
+    payment_partitions: partition count of payments.requested, required by a stage that reads or writes this topic.
     """
 
     def __init__(
@@ -79,25 +80,25 @@ class Service:
         self.routes: Sequence[web.AbstractRouteDef] = ()
         """Routes of the service's HTTP interface in addition to /healthz."""
         self._fetched: dict[Any, tuple[int | None, float]] = {}
-        """Partition → timestamp of its last fetch, and steady time since which that has not changed."""
+        """Partition → timestamp of its last fetch, and monotonic time (s) since which that is unchanged."""
         self._inputs = frozenset(map(self.topic_name, inputs))
         self._outputs = {self.topic_name(topic): read for topic, read in outputs.items()} | {
             letters: _letter_id_reader(name)
         }
         self.fence = fence
         self._memory = memory
-        self._uncommitted = UncommittedOffsets()
+        self._uncommitted = defaultdict[Any, deque[int]](deque)  # partition → offsets that may be read again
         self._commit_wait: str | None = None  # the reason while the stage waits for a commit
         self._reading: asyncio.Task[None] | None = None
         self.records_read_back = self.records_skipped = 0
-        """Records of its own topics that were read back at starts, and those that could not be decoded."""
+        """Number of records of its own topics that were read back, and of those that could not be decoded."""
 
     def topic_name(self, topic: Topic) -> str:
         """Return the name of `topic` in the namespace of this service."""
         return qualified(self.connection.namespace, topic)
 
     def consume(self, topic: Topic, decide: Decide) -> None:
-        """Add the agent that passes the records of `topic` to the stage; `decide` returns the effects of each."""
+        """Add the agent that passes the records of `topic` to the stage. `decide` returns the effects of each."""
 
         async def agent(stream: Any) -> None:
             async for event in stream.noack().events():
@@ -114,7 +115,7 @@ class Service:
     async def _may_take(self, message: Any) -> bool:
         """Wait until the stage may take the next record. Return False if its partition was revoked.
 
-        Too far beyond the committed offset it waits for a commit: the stage remembers a limited number of repeats.
+        A record far beyond the committed offset waits for a commit, because a stage remembers a limited number of ids.
         """
         source = message.tp
         while True:
@@ -122,11 +123,10 @@ class Service:
             if message.generation_id != self.app.consumer_generation_id:
                 return False
             committed = self.app.consumer._committed_offset[source]  # not public in Faust
-            if self._uncommitted.may_take(source, message.offset, committed):
+            if may_take(self._uncommitted[source], message.offset, committed):
                 self._commit_wait = None
                 return True
-            uncommitted = f"{MAX_UNCOMMITTED} records are uncommitted"
-            self._commit_wait = f"{source.topic}/{source.partition} waits for a commit: {uncommitted}"
+            self._commit_wait = f"{source.topic}/{source.partition} waits: {MAX_UNCOMMITTED} records are uncommitted"
             await asyncio.sleep(COMMIT_POLL_S)
 
     async def start(self) -> None:
@@ -140,7 +140,7 @@ class Service:
         largest = await asyncio.to_thread(max_record_bytes, self.connection, topics)
         if largest < MIN_RECORD_LIMIT_BYTES:
             raise ServiceError(
-                f"one of {', '.join(topics)} accepts records of at most {largest} bytes, a stage needs "
+                f"one of {', '.join(topics)} accepts records of at most {largest} bytes, but a stage needs "
                 f"{MIN_RECORD_LIMIT_BYTES}; raise max.message.bytes"
             )
         self.stage.max_record_bytes = largest
@@ -166,7 +166,7 @@ class Service:
         return None
 
     def unhealthy_reason(self) -> str | None:
-        """Return why no events are consumed now; None if they are."""
+        """Return why no events are consumed now, or None if events are consumed."""
         if problem := self.failure_reason():
             return problem
         if not self.app.started:
@@ -189,7 +189,7 @@ class Service:
         for partition in assignment.tps:
             fetched, now_s = assignment.state_value(partition).timestamp, monotonic_s()
             previous, since_s = self._fetched.get(partition, (None, now_s))
-            since_s = since_s if fetched == previous else now_s  # wall-clock timestamp: only a change is significant
+            since_s = since_s if fetched == previous else now_s  # a wall-clock timestamp, of which only a change counts
             self._fetched[partition] = fetched, since_s
             if partition.topic in self._inputs and (age_s := now_s - since_s) > STALL_S:
                 when = f"last fetched {age_s:.0f} s ago" if fetched else "not fetched yet"
@@ -205,12 +205,12 @@ class Service:
 
     async def _on_revoked(self, _app: faust.App, _revoked: Any, **_: Any) -> None:
         self.stage.on_revoked()
-        self._uncommitted.forget()
+        self._uncommitted.clear()
         if self._reading is not None:
             self._reading.cancel()
 
     async def _on_assigned(self, _app: faust.App, _assigned: Any, **_: Any) -> None:
-        # As a task: the rebalance of the group must not wait for it.
+        # A task of its own, because the rebalance of the group must not wait for it.
         self._reading = asyncio.create_task(self._read_back())
         self._reading.add_done_callback(self._on_read_back)
 
@@ -267,7 +267,7 @@ def incoming(message: Any) -> Incoming:
 def max_record_bytes(connection: Connection, topics: Iterable[str]) -> int:
     """Return the smallest `max.message.bytes` of `topics`; Kafka's default if the broker does not answer."""
     resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-    client = AdminClient(client_config(connection))  # must outlive its answers
+    client = AdminClient(client_config(connection))  # it must exist until its answers arrive
     try:
         answers = client.describe_configs(resources, request_timeout=ANSWER_S)
         return min(int(answer.result(2 * ANSWER_S)[MAX_MESSAGE_BYTES].value) for answer in answers.values())

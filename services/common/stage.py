@@ -25,7 +25,7 @@ from services.common.records import (
 from services.common.unpacking import Unreadable
 
 Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
-"""Pass a record to the client. The future is done when the broker has the record. Waiting here is the back-pressure."""
+"""Passes a record to the client. The future is done when the broker has it. Back-pressure makes the call wait."""
 
 DRAIN_S: Final = 5.0
 RECORD_OVERHEAD: Final = 512  # bytes of the key and of what Kafka adds to a record in its own batch
@@ -35,11 +35,11 @@ MAX_UNCOMMITTED: Final = 5000
 This bounds the repeats, and so the ids to remember and to read back. At 75 events/s in a partition it is a minute.
 """
 MIN_REMEMBERED_IDS: Final = 50_000
-"""Ids that a stage remembers in addition to those read back, oldest dropped first: more than MAX_UNCOMMITTED for each
-input partition, about 10 MB."""
+"""Ids that a stage remembers in addition to those read back (about 10 MB). The oldest is dropped first. The number is
+above MAX_UNCOMMITTED for each input partition."""
 MIN_TAIL_RECORDS: Final = 10_000
-"""Least number of records read back from each output partition. They cover repeats by the producers of the input, and
-the output of other instances while the group detected that one had died."""
+"""Fewest records that are read back from each output partition. They cover repeats by the producers of the input,
+and the output of other instances until the group notices that an instance has died."""
 
 
 class Slot:
@@ -68,8 +68,8 @@ class Slot:
 class Acknowledgements:
     """The open slots of every assigned partition.
 
-    Faust commits the first run of acknowledged offsets and may commit beyond a gap. So a record is only acknowledged
-    after all earlier records of its partition.
+    Faust commits the first contiguous run of acknowledged offsets and may commit beyond a gap. So a record is
+    acknowledged only after all earlier records of its partition.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic_s) -> None:
@@ -84,7 +84,7 @@ class Acknowledgements:
         return slot
 
     def forget(self) -> None:
-        """Drop all slots: their partitions were revoked and will be read again from the committed offset."""
+        """Drop all slots. Their partitions were revoked and will be read again from the committed offset."""
         for queue in self._open.values():
             queue.clear()
         self._open.clear()
@@ -100,33 +100,21 @@ class Acknowledgements:
         return self._clock() - min(opened) if opened else 0.0
 
 
-class UncommittedOffsets:
-    """Offsets that were processed and may be read again: at most `limit` for each partition."""
+def may_take(uncommitted: deque[int], offset: int, committed: int | None, limit: int = MAX_UNCOMMITTED) -> bool:
+    """Add an offset to those that may be read again and return True. Return False if they are too many.
 
-    def __init__(self, limit: int = MAX_UNCOMMITTED) -> None:
-        self._limit = limit
-        self._offsets: dict[Hashable, deque[int]] = {}
-
-    def may_take(self, source: Hashable, offset: int, committed: int | None) -> bool:
-        """Add an offset and return True; return False if too many are uncommitted.
-
-        committed: the offset from which `source` would be read again; None if unknown.
-        """
-        offsets = self._offsets.setdefault(source, deque())
-        while committed is not None and offsets and offsets[0] < committed:
-            offsets.popleft()
-        if len(offsets) >= self._limit:
-            return False
-        offsets.append(offset)
-        return True
-
-    def forget(self) -> None:
-        """Remove all offsets: the partitions are read again from their committed offsets."""
-        self._offsets.clear()
+    committed: the offset from which the partition would be read again; None if unknown.
+    """
+    while committed is not None and uncommitted and uncommitted[0] < committed:
+        uncommitted.popleft()
+    if len(uncommitted) >= limit:
+        return False
+    uncommitted.append(offset)
+    return True
 
 
 class RecentIds:
-    """A set of ids that drops the oldest. A high-water mark would need an order, which a crash does not guarantee."""
+    """A set of ids that drops the oldest. A high-water mark would need an order of ids, which a crash may change."""
 
     def __init__(self, retention: int = MIN_REMEMBERED_IDS) -> None:
         self._least = self._retention = retention
@@ -168,7 +156,7 @@ class Stage:
         self.max_record_bytes = 1_048_576
         """Largest record that the broker accepts, bytes."""
         self.last_record_s = 0.0
-        """Steady time at which the newest record was taken."""
+        """Monotonic time at which the newest record was taken, seconds."""
         self._send = send
         self._pending: dict[str, asyncio.Future[Any]] = {}  # by the id of the effect
         self._sends: set[asyncio.Future[Any]] = set()

@@ -1,7 +1,7 @@
-"""OpenTelemetry traces across Kafka; off unless an endpoint is configured.
+"""OpenTelemetry traces across Kafka. They are off unless an endpoint is configured.
 
 The header `traceparent` (W3C) of a record carries the context of the work that wrote it. Work on one record continues
-its trace. Work on several records, or a retry, has no single parent: it starts a new trace with links to its causes.
+its trace. Work on several records, or a retry, has no single parent. It starts a new trace with links to its causes.
 The existing instrumentation of aiokafka covers polls, but not the work on an event after the poll.
 """
 
@@ -25,12 +25,12 @@ Headers = list[tuple[str, bytes]]
 
 @dataclass(frozen=True, kw_only=True)
 class TraceSettings(Settings):
-    """Environment: TAILPACK_TRACE_…."""
+    """Settings of traces, from TAILPACK_TRACE_ENDPOINT and TAILPACK_TRACE_SHARE."""
 
     trace_endpoint: str = setting("")
     """OTLP/HTTP endpoint for spans, such as http://127.0.0.1:4318/v1/traces; empty: no traces."""
     trace_share: float = setting(1.0, least=0, most=1)
-    """Share of traces that are recorded; a trace is recorded in all services or in none."""
+    """Share of traces that are recorded. A trace is recorded in all services or in none."""
 
 
 class Tracing:
@@ -75,14 +75,14 @@ def _carrier_of(record: Any) -> dict[str, str]:
 
 
 on: Tracing | None = None
-"""None if traces are off."""
+"""Tracing of this process. None: traces are off."""
 _OFF: Final[AbstractContextManager[Any]] = nullcontext()
 
 
 def work(group: str, records: Sequence[Any], earlier: "SpanContext | None" = None) -> AbstractContextManager[Any]:
     """Record the work on `records` as a span and yield its context. earlier: context of the previous attempt.
 
-    records: of any Kafka client; they have topic, partition, offset and headers.
+    records: of any Kafka client. They have topic, partition, offset and headers.
     """
     return on.work(group, records, earlier) if on else _OFF
 
@@ -106,7 +106,7 @@ def headers() -> Headers | None:
 
 
 def configure(process: str, environ: Mapping[str, str]) -> None:
-    """Start tracing this process if an endpoint is configured. Raises InvalidSettingsError, also without the extra."""
+    """Start tracing if an endpoint is configured. Raises InvalidSettingsError, also if a package is missing."""
     global on  # noqa: PLW0603  one provider for each process, as in OpenTelemetry
     settings = from_environment(environ, TraceSettings)
     if not settings.trace_endpoint:
@@ -127,7 +127,7 @@ def configure(process: str, environ: Mapping[str, str]) -> None:
 
 
 def stop() -> None:
-    """Send the last spans; wait at most FLUSH_S."""
+    """Send the last spans. Wait at most FLUSH_S."""
     if on:
         sending = threading.Thread(target=on.provider.shutdown, daemon=True)
         sending.start()

@@ -1,7 +1,7 @@
-"""Unpacks fetched batches within limits. No batch ends a consumer: one that cannot be read becomes one refused record.
+"""Unpacks fetched batches within limits. A batch that cannot be read becomes one refused record and ends no consumer.
 
-Brokers limit packed batches only: 16 kB may unpack to 500 MB, which aiokafka would do at once. Brokers also accept
-header names that are no text, on which aiokafka raises.
+Brokers limit only the packed size. A batch of 16 kB may unpack to 500 MB, and aiokafka would unpack it at once. Brokers
+also accept header names that are not UTF-8, for which aiokafka raises an error.
 """
 
 import logging
@@ -17,20 +17,21 @@ from aiokafka import codec
 from aiokafka.consumer import fetcher
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import _MemoryRecordsPy
+from aiokafka.record.util import decode_varint_py
 
 log = logging.getLogger(__name__)
 
 MAX_BATCH_MB: Final = 4
 """Default of the largest size of an unpacked batch. While its records are copied, a process needs twice as much."""
 MAX_POLL_BYTES: Final = 8_000_000
-"""Records that one poll returns, and that wait in a consumer: bytes, beside the batch that reaches this limit."""
+"""Bytes of records that one poll returns, and that wait in a consumer. The batch that reaches this limit is extra."""
 MAX_POLL_RECORDS: Final = 5_000
 _FIRST_BUFFER_BYTES: Final = 4096
 _BUFFER_GROWTH: Final = 8
 _BUFFER_IS_FULL: Final = "failed to write whole buffer"  # in cramjam's error
 _SNAPPY_JAVA: Final = b"\x82SNAPPY\0"  # begins a sequence of blocks, each after its length
 _MODULES: Final = ("default_records", "legacy_records", "_crecords.default_records", "_crecords.legacy_records")
-"""Modules below aiokafka.record that unpack: in Python and in C, of today's format and older ones."""
+"""Modules in aiokafka.record that unpack batches, in Python and in C, of the present and older formats."""
 _max_batch_bytes = MAX_BATCH_MB * 1_000_000
 _poll_bytes_left: ContextVar[int | None] = ContextVar("_poll_bytes_left", default=None)
 
@@ -54,7 +55,7 @@ def limit_unpacking(max_batch_mb: float = MAX_BATCH_MB) -> None:
 
 @contextmanager
 def poll_limit(max_bytes: int) -> Iterator[None]:
-    """Leave fetched batches packed once a poll in this block has returned `max_bytes`; they are fetched again."""
+    """Leave fetched batches packed once a poll in this block has returned `max_bytes`. They are fetched again."""
     token = _poll_bytes_left.set(max_bytes)
     try:
         yield
@@ -102,6 +103,7 @@ class _Batch:
                 yield from self._batch
             except UnicodeDecodeError:
                 again = _DefaultRecordBatchPy(self._raw)
+                again._read_msg = partial(again._read_msg, decode_varint_py)  # the one in C reads beyond the buffer
                 again._maybe_uncompress()
                 again._buffer = _Lenient(again._buffer)
                 yield from again  # from the first record; the fetcher skips offsets that it already has
@@ -113,8 +115,7 @@ class _Replacement:
     """One record, at the last offset of a batch, in place of all that cannot be read."""
 
     key = checksum = None
-    headers = ()
-    timestamp_type = 0
+    headers, timestamp_type = (), 0
 
     def __init__(self, batch: Any, error: Exception) -> None:
         self.offset = batch.next_offset - 1
@@ -157,13 +158,11 @@ def _unpack_snappy(packed: Any) -> Any:
 
 
 def _unpack_into(decompress_into: Callable[[Any, Any], int], packed: Any) -> Any:
-    """Unpack into a buffer, which grows up to the limit while it is too small."""
     size = max(_FIRST_BUFFER_BYTES, 4 * len(packed))
     while True:
         buffer = bytearray(min(size, _max_batch_bytes))
         try:
-            unpacked = decompress_into(packed, buffer)
-            _count(unpacked)
+            _count(unpacked := decompress_into(packed, buffer))
             return memoryview(buffer)[:unpacked]
         except cramjam.DecompressionError as error:
             if _BUFFER_IS_FULL not in str(error):

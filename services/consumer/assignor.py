@@ -1,8 +1,9 @@
-"""The group's assignor: members send their metadata, and the leader decides the rebalance by the newest plan it has."""
+"""The group's assignor. Members send their metadata, and the leader decides the rebalance by the newest plan it has."""
 
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +24,7 @@ from services.consumer.rebalance import (
 )
 
 PROTOCOL_VERSION: Final = 0
-"""Version of Kafka's ConsumerProtocolSubscription and -Assignment in which only the user data is ours."""
+"""Version of Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment. Only their user data is our own."""
 YIELD_AFTER_S: Final = 0.7  # a leader that cannot read a newer plan for this long leaves, so that another one leads
 
 log = logging.getLogger(__name__)
@@ -51,15 +52,15 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         self._absent_since_s: dict[str, float] = {}
         self._topic = ""
         self._behind = (0, 0.0)
-        """Epoch of its newest plan, and since when members know a later one."""
+        """Epoch of this leader's newest plan, and monotonic time (s) since which other members know a later one."""
         self.gives_up_lead = False
-        """Whether it has led for YIELD_AFTER_S without a plan that other members know."""
+        """Whether this leader has lacked a plan that other members know for YIELD_AFTER_S."""
         self.refused: dict[str, str] = {}
-        """Member id → why this leader gives it no partitions; empty on other members."""
+        """Member id → why this leader gives that member no partitions. Empty if this member does not lead."""
         self.owned_partitions: Callable[[], Iterable[int]] = tuple
         """Returns the partitions that this replica owns."""
         self.group_generation: Callable[[], int] = lambda: -1
-        """Returns the group's generation; on the leader, the one that the rebalance begins."""
+        """Returns the group's generation. On the leader it is the one that the rebalance begins."""
         self.on_unknown_partitions: Callable[[], None] = lambda: None
         """Called if the plan names partitions that this client does not know."""
         self.generation = -1
@@ -145,14 +146,13 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
             self._behind = epoch, now_s
         self.gives_up_lead = knows and now_s - self._behind[1] > YIELD_AFTER_S
         if self.gives_up_lead:
-            self._behind = epoch, now_s + 30.0  # not again soon: there may be no such plan
+            self._behind = epoch, now_s + 30.0  # no other warning soon, because there may be no such plan
 
     def on_assignment(self, assignment: Any) -> None:
         """Store the metadata of this member's assignment."""
-        try:
+        self.last_assignment = AssignmentMetadata()
+        with suppress(*DECODE_ERRORS):  # if another program leads, the assignment is valid and has no metadata
             self.last_assignment = msgspec.json.decode(assignment.user_data or b"{}", type=AssignmentMetadata)
-        except DECODE_ERRORS:  # the leader is another program: the assignment is valid, its metadata unknown
-            self.last_assignment = AssignmentMetadata()
 
     def start_generation(self, generation: int) -> None:
         """Note that the group has completed the rebalance `generation` with this member."""
@@ -181,11 +181,11 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
 
 
 def decode_subscription(encoded: bytes) -> Any:
-    """Return a member's subscription; None if it cannot be read."""
-    try:
-        return ConsumerProtocolMemberMetadata.decode(encoded)
-    except Exception:  # another program may send any bytes
-        return None
+    """Return a member's subscription; None if it cannot be read, or names a topic by no text."""
+    with suppress(Exception):  # another program may send any bytes
+        found = ConsumerProtocolMemberMetadata.decode(encoded)
+        return found if all(isinstance(topic, str) for topic in found.subscription) else None
+    return None
 
 
 def decode_metadata(member: Any, topic: str) -> MemberMetadata | str:

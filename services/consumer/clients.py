@@ -36,13 +36,13 @@ REQUEST_TIMEOUTS_PER_SESSION: Final = 4
 """A request without an answer for a quarter of the session is sent to another broker. A host that vanished costs a
 request, a connection attempt and a metadata request, one after the other, and these must fit into a session."""
 START_DEADLINE_S: Final = 30.0
-"""How long brokers and topics are waited for at the start; a broker needs less for a restart."""
+"""Longest wait for brokers and topics at the start, seconds. A broker restarts in less time."""
 RETRY_INTERVAL_S: Final = 0.2
 RETRY_BACKOFF_MS: Final = 20
 """Pause of aiokafka after each failed join, sync or produce. Its default, 100, would prolong rebalances."""
 PARTITION_FETCH_BYTES: Final = 64 * 1024
 POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
-"""Practically unlimited: slow service may keep every partition paused, and heartbeats prove that the replica lives."""
+"""Longest time between polls: a day, because slow events may pause all partitions. Heartbeats prove liveness."""
 CLOSE_DEADLINE_S: Final = 2.0
 CLOSE_WITHOUT_BROKER_S: Final = 0.2  # replaces CLOSE_DEADLINE_S if no broker answers
 
@@ -134,7 +134,7 @@ class Clients:
             missing = f"topic {name} does not exist on {self._bootstrap_servers}; create the run's topics first"
             count = await retry_until(partial(self._partitions_of, name), missing, deadline=deadline)
             if count < minimum:
-                raise ReplicaError(f"topic {name} has {count} partitions, the settings require {minimum}; align them")
+                raise ReplicaError(f"topic {name} has {count} partitions; add some, or require less than {minimum}")
 
     async def _partitions_of(self, topic: str) -> int:
         if topic == self._topics.events:  # its metadata may be large: only the consumer, which needs it, requests it
@@ -147,7 +147,7 @@ class Clients:
         self.failure.cancel()
         clients = filter(None, (self.consumer, self.plans, *self._producers, self.transactions))
         stops = (asyncio.wait_for(client.stop(), deadline_s) for client in clients)
-        # Collected, not raised: aiokafka raises its own CancelledError if the broker is away.
+        # Errors are collected, because aiokafka raises its own CancelledError if the broker is away.
         for error in await asyncio.gather(*stops, return_exceptions=True):
             if error is not None and has_broker:
                 log.warning("A Kafka client was not closed in order: %r", error)
@@ -164,7 +164,7 @@ async def run_all(*attempts: Coroutine[Any, Any, Any]) -> None:
 
 
 async def retry_until(attempt: Callable[[], Awaitable[T]], message: str, *, deadline: float) -> T:
-    """Return the first result of `attempt`; retry it after errors until `deadline` (monotonic seconds).
+    """Return the first result of `attempt`. Retry it after errors until `deadline` (monotonic seconds).
 
     Raises ReplicaError with `message` and the last error.
     """
@@ -181,8 +181,8 @@ async def retry_until(attempt: Callable[[], Awaitable[T]], message: str, *, dead
 CHECK_INTERVAL_S: Final = 0.2
 """Pause between two checks whether any broker has answered. A handover is usually over before the first check."""
 MAX_SILENT_CHECKS: Final = 6
-"""Consecutive checks without an answer after which the replica gives up: it can neither commit nor hand over. They are
-counted, because for a process that was frozen any time has passed at its first check."""
+"""Consecutive checks without an answer after which the replica gives up, because it can neither commit nor hand over. A
+time limit would be wrong, because a process that was frozen would exceed it at its first check."""
 SILENCE_S: Final = CHECK_INTERVAL_S * MAX_SILENT_CHECKS
 
 
@@ -223,7 +223,7 @@ async def wait_for_silence(
 async def run_unless(
     work: Coroutine[Any, Any, Any], signal: Coroutine[Any, Any, Any], deadline_s: float | None = None
 ) -> bool:
-    """Run `work` until it, or `signal`, is done; return whether it was `work`. Raises TimeoutError at the deadline."""
+    """Run `work` until it or `signal` is done. Return whether `work` was first. Raises TimeoutError at the deadline."""
     worker, waiter = asyncio.ensure_future(work), asyncio.ensure_future(signal)
     try:
         done, _ = await asyncio.wait([worker, waiter], timeout=deadline_s, return_when=asyncio.FIRST_COMPLETED)

@@ -2,7 +2,7 @@
 
 aiokafka sets up one connection at a time. While it waits for a silent host, no request reaches the other brokers, and
 each waiting request then tries the same host again. Without an answer it does not refresh the metadata. Only a fetch
-notices that another broker leads a partition now; an offset query would repeat its request to the old leader for ever.
+notices that another broker leads a partition now. An offset query would repeat its request to the old leader for ever.
 
 A broker delays the answer to an empty fetch, and answers nothing else on that connection until then. So a fetch can be
 recalled: the client ignores its answer and sends the next fetch on the other of two connections. A partition that was
@@ -54,7 +54,7 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
         return response
 
     async def _get_conn(self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False) -> Any:
-        """Return the connection. None: not connected yet; the metadata is refreshed meanwhile."""
+        """Return the connection. None: not connected yet. The metadata is refreshed meanwhile."""
         key = (node_id, group)
         connection = self._conns.get(key)
         if connection is not None and self._is_silent(connection):
@@ -139,7 +139,7 @@ class _FetchConnections:
         self._recalled: asyncio.Future[None] | None = None
 
     def sent(self, answer: "asyncio.Future[Any]") -> "tuple[asyncio.Future[Any], asyncio.Future[None]]":
-        """Note the answer to a fetch on the next connection; return it with a future that is done at a recall."""
+        """Note the answer to a fetch on the next connection. Return it with a future that is done at a recall."""
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved: no warning by asyncio
         self._answers[self.next] = answer
         self._recalled = asyncio.get_running_loop().create_future()

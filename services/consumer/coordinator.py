@@ -1,6 +1,6 @@
 """aiokafka's group coordinator, extended for planned groups: incremental rebalances, fenced commits, evictions.
 
-aiokafka builds its coordinator itself; `adopt` replaces the class of the new instance. A contract test lists all
+aiokafka builds its coordinator itself. `adopt` replaces the class of the new instance. A contract test lists all
 private names of aiokafka 0.14 that this package uses.
 """
 
@@ -45,7 +45,7 @@ class RebalanceCallbacks(Protocol):
         """Serve exactly these partitions after a rebalance. Must not raise."""
 
     def on_membership_lost(self) -> None:
-        """Drop all partitions: the group has removed this member."""
+        """Drop all partitions, because the group has removed this member."""
 
 
 class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships no types

@@ -22,13 +22,13 @@ from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset
 log = logging.getLogger(__name__)
 
 MAX_RELEASE_S: Final = 1.0
-"""Longest wait of a rebalance for events in flight of partitions to give up; below session and rebalance time-out.
-After it the replica rejoins, still claiming the partition, and the other members continue."""
+"""Longest time that a rebalance waits for events in flight of partitions to give up, seconds. It is below the session
+and rebalance time-outs. After it the replica rejoins, still claims the partition, and the other members continue."""
 FIRST_MAX_RELEASE_S: Final = 0.05
-"""Limit in the first rebalance of a plan, because all other moves of the plan wait too; doubled with each follow-up."""
+"""The same limit in the first rebalance of a plan, where all other moves wait too. It doubles with each follow-up."""
 ABANDON_TIMEOUT_S: Final = 0.25  # for handlers at work whose events cannot be committed any more
 STOP_TIMEOUT_S: Final = 5.0
-"""Eager: longest wait for events in flight before a join, while all members wait; below the rebalance time-out."""
+"""Eager protocol: longest wait for events in flight before a join. All members wait for it, so it must be short."""
 
 
 @dataclass(slots=True)
@@ -47,11 +47,11 @@ class Handover:
     partitions_taken: int = 0
     """Number of partitions taken in all rebalances."""
     rebalance_reports: list[Rebalance] = field(default_factory=list)
-    """Rebalances that changed this replica's partitions and are not reported yet; the reporter clears the list."""
+    """Rebalances that changed this replica's partitions and are not reported yet. The reporter clears the list."""
     pauses: Histogram = field(default_factory=lambda: PAUSE.create(None))
     """For each partition taken over from another replica: how long no replica served it (s)."""
     clock_offset_s: float = 0.0
-    """Own wall clock minus that of the last replica that a partition was taken over from."""
+    """Own wall clock minus the wall clock of the replica from which a partition was last taken over."""
     _assigned_s: float = 0.0
     """When the last assignment arrived, by `monotonic_s`."""
     _previous_s: float | None = None  # the same for the generation before; None: this replica got none
@@ -68,7 +68,7 @@ class Handover:
         await self.calls.on_released(done)  # partitions that are not done stay or are lost, as the leader decides
 
     async def apply_assignment(self, partitions: frozenset[int], generation: int) -> bool:
-        """Serve exactly `partitions` from now on; return whether the replica should rejoin the group at once."""
+        """Serve exactly `partitions` from now on. Return whether the replica should rejoin the group at once."""
         assignment, assignor = self.assignor.last_assignment, self.assignor
         owned = self.queues.owned_partitions
         if self.is_eager and owned and self._last_member != (self.coordinator.member_id, generation - 1):
@@ -85,7 +85,7 @@ class Handover:
         self.queues.drop(cut_off)
         await self.calls.on_lost(cut_off)
         released -= cut_off
-        self.queues.pass_over(self.coordinator.next_fetch_offsets)  # not known any more once they are not fetched
+        self.queues.pass_over(self.coordinator.next_fetch_offsets)  # unknown once the partitions are no longer fetched
         self.queues.close(released)
         if self.is_eager:
             self.queues.drop(released)  # at once: their new owner serves them, so no late event may be committed
@@ -101,7 +101,7 @@ class Handover:
         return assignment.rejoin or bool(assignor.handed_over)  # handed-over partitions wait for the next rebalance
 
     async def give_up_all(self, timeout_s: float) -> None:
-        """Give up all partitions before leaving the group; events that end within the timeout are committed."""
+        """Give up all partitions before leaving the group. Events that end within the timeout are committed."""
         owned = self.queues.owned_partitions
         self.queues.close(owned)
         idle = await self.queues.wait_until_idle(owned, timeout_s)
@@ -137,7 +137,7 @@ class Handover:
         return self.assignor.generation < 0  # `lose_all` was called while an assignment was carried out
 
     async def _take(self, partitions: frozenset[int], taken: Iterable[int], assignment: AssignmentMetadata) -> int:
-        """Open new partitions and continue the others; return the longest pause (µs) of those handed over."""
+        """Open new partitions and continue the others. Return the longest pause (µs) of those handed over."""
         handed_over, epoch = assignment.handed_over, assignment.epoch
         offsets: dict[int, int | None] = {p: handed_over[p].offset if p in handed_over else None for p in taken}
         unknown = [p for p, offset in offsets.items() if offset is None]
@@ -175,7 +175,7 @@ class Handover:
         await self.calls.on_released(done)
 
     async def _finish(self, idle: set[int]) -> set[int]:
-        """Commit, and note the offsets for the next owners; return the `idle` partitions that are fully committed.
+        """Commit, and note the offsets for the next owners. Return the `idle` partitions that are fully committed.
 
         A partition without a confirmed commit is claimed for another rebalance: its next owner would begin at an offset
         whose state no listener has saved.

@@ -40,9 +40,9 @@ class Topics:
     events: str
     """The topic whose partitions are planned."""
     plans: str
-    """Topic of PlanRecord; one partition, compacted."""
+    """Compacted topic of PlanRecord with one partition."""
     progress: str
-    """Topic of Progress; one partition."""
+    """Topic of Progress with one partition."""
     dead_letters: str = ""
     """Topic of DeadLetter, for events that failed for good. Empty: none."""
     stage: str = ""
@@ -53,7 +53,7 @@ class Topics:
 
 def _backoff_max_error(values: Values) -> str | None:
     first_s = values["retry_backoff_s"]
-    return None if values["retry_backoff_max_s"] >= first_s else f"is less than retry_backoff_s = {first_s:g}"
+    return None if values["retry_backoff_max_s"] >= first_s else f"must not be less than retry_backoff_s = {first_s:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,18 +130,18 @@ class Health:
     lease_age_s: float
     """Seconds since the last request by which the group confirmed the membership."""
     commit_age_s: float
-    """Seconds since everything done was committed."""
+    """Seconds since the offsets of all done events were last committed."""
     reports_lost: int = 0
     """Progress reports that could not be written since the start. Events are served without them."""
     reports_problem: str = ""
-    """Why the newest progress report could not be written. Empty: it was."""
+    """Why the newest progress report could not be written. Empty: it was written."""
 
 
 Completion = Awaitable[Any] | None
 """None: the event is done. An awaitable: the event is done once it completes, and the next event need not wait for it.
 An error of the awaitable counts as an error of the handler."""
 Handler = Callable[[Event], Awaitable[Completion]]
-"""Handles one event. An error, of the handler or of the awaitable it returned, causes a retry; see Options.attempts."""
+"""Handles one event. An error, of the handler or of the awaitable it returned, causes a retry. See Options.attempts."""
 BatchHandler = Callable[[Sequence[Event]], Awaitable[Completion]]
 """Handles consecutive events of one partition."""
 OnError = Callable[[Event, Exception], Awaitable[None]]

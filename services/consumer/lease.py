@@ -1,7 +1,7 @@
 """A member's lease: the proof that it is still in the group, and extra heartbeats to renew it.
 
-The lease fences the replica itself: without an answer from the group for a session it may have been removed, and starts
-no further event. The prober sends extra heartbeats, because Kafka's own are too rare after unplanned changes.
+The lease fences the replica itself. If the group has not answered for a session, the replica may have been removed, so
+it starts no further event. The prober sends extra heartbeats: Kafka's own are too rare after unplanned changes.
 """
 
 import asyncio
@@ -16,28 +16,28 @@ from contracts.clock import monotonic_s
 log = logging.getLogger(__name__)
 
 PROBE_INTERVAL_S: Final = 0.4
-"""Pause between two probes. Plans arrive by themselves; a probe finds what no plan announced: a member that joins,
-leaves, asks to be drained, or whose session has expired."""
+"""Pause between two probes, seconds. A probe finds changes that no plan announced: a member that joins, leaves, drains,
+or whose session has expired."""
 PROBE_PAUSES_AFTER_REBALANCE_S: Final = (0.02, 0.06, 0.12)
-"""Pauses before the first probes after a rebalance. A member that joined or left in the middle of it makes others join
-again, and they wait for the members that had finished."""
+"""Pauses before the first probes after a rebalance, seconds. If a member joined or left during the rebalance, others
+join again and wait for the members that had finished."""
 EXPIRED_PROBE_INTERVAL_S: Final = 0.05  # while the lease is expired, all events wait for the answer
 MAX_GAP_SESSIONS: Final = 1 / 3  # a process that stood still for longer may have been removed
 CHECKS_PER_SESSION: Final = 12
 
 
 class Lease:
-    """A lease that every answer proving membership renews, for a session (`session_s`) from when its request was sent.
+    """A lease for one session (`session_s`). Each answer that proves the membership renews it from its request on.
 
-    The time of the answer does not count: it may lie unread while the process is stopped, and by then prove nothing.
+    The lease counts from the request, because an answer may wait unread while the process is stopped.
 
     The lease expires sooner in two cases:
-    - `rebalance_timeout_s` after the last request whose answer excluded a rebalance. By then a rebalance completes
-      without any member whose JoinGroup or SyncGroup is missing, even if its heartbeats arrive.
-    - After a gap: the process stood still for a third of a session (SIGSTOP, a suspended machine, a handler that blocks
-      the CPU). The lease is valid again with the first answer to a request sent after the gap.
+    - `rebalance_timeout_s` after the last request whose answer showed that no rebalance was in progress. A rebalance
+      completes after this time without the members that did not join it, even if they send heartbeats.
+    - After a gap, in which the process stood still for a third of a session (SIGSTOP, a suspended machine, a handler
+      that blocks the CPU). The lease is valid again with the first answer to a request sent after the gap.
 
-    The broker refuses the commits of a removed member; the lease keeps that member from repeating outputs.
+    The broker refuses the commits of a removed member. The lease keeps that member from repeating outputs.
     """
 
     def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Callable[[], float] = monotonic_s) -> None:
@@ -53,7 +53,7 @@ class Lease:
         return self._clock()
 
     def renew(self, sent_s: float, *, in_rebalance: bool = False) -> None:
-        """Renew the lease: the group has confirmed the membership.
+        """Renew the lease, because the group has confirmed the membership.
 
         sent_s: when the request was sent, by `now_s`. in_rebalance: a rebalance may be waiting for this member.
         """
@@ -75,13 +75,13 @@ class Lease:
         return self._renewed_s < self._gap_ended_s or now_s > ends_s
 
     async def wait_until_valid(self) -> None:
-        """Return at once while the lease is valid; if it is expired, wait for its renewal."""
+        """Return at once while the lease is valid. If it is expired, wait for its renewal."""
         while self.is_expired:
             self._renewed.clear()
             await self._renewed.wait()
 
     async def watch(self) -> None:
-        """Record the time regularly until cancelled, so that the next check after a gap finds it."""
+        """Record the time regularly until cancelled, so that the next check notices a gap."""
         while True:
             self._check_gap()
             await asyncio.sleep(self._session_s / CHECKS_PER_SESSION)
@@ -90,7 +90,7 @@ class Lease:
         now_s = self._clock()
         gap_s = now_s - self._last_check_s
         if gap_s > self._session_s * MAX_GAP_SESSIONS:
-            log.warning("Process stood still for %.1f s; waiting for the group to confirm the membership", gap_s)
+            log.warning("The process stood still for %.1f s; waiting for the group to confirm the membership", gap_s)
             self._gap_ended_s = now_s
         self._last_check_s = now_s
         return now_s

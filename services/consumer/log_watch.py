@@ -25,7 +25,7 @@ CHECK_INTERVAL_S: Final = 0.2
 CHECKS_PER_ID_QUERY: Final = 10  # the topic's id is queried at every tenth check
 ANSWER_TIMEOUT_S: Final = 5.0
 FOREIGN_OFFSET: Final = "the committed offset belongs to a log that was deleted"
-_ID_PREFIX: Final = "topic "  # of the topic's id in the metadata of committed offsets
+_ID_PREFIX: Final = "topic "  # precedes the topic's id in the metadata of committed offsets
 
 
 class Position(TopicPartitionState):  # type: ignore[misc]  # aiokafka ships no types
@@ -123,7 +123,7 @@ class LogWatch:
             return None
 
     async def _handle_cut_off(self, partition: int, queue: PartitionQueue) -> None:
-        """Log it once; if the partition starts over, do so as soon as its backlog is served."""
+        """Log it once. If the partition starts over, do so as soon as its backlog is served."""
         at = TopicPartition(self._topic, partition)
         starts_over = self._on_reset is OnLogReset.START_OVER
         if queue not in self._reported_queues:

@@ -42,7 +42,7 @@ class Membership:
     failure: "asyncio.Future[None]"
     """Gets the first error that ends the replica."""
     end_transaction: Callable[[Eviction], Coroutine[Any, Any, None]] | None = None
-    """Ends the open transaction of a dead replica; must not raise."""
+    """Ends the open transaction of a dead replica. It must not raise."""
     linger_s: float = LINGER_S
     state: ReplicaState = ReplicaState.WARM
     _leave_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -76,7 +76,7 @@ class Membership:
             await self._follow_plan(self.plans.newest_plan)
 
     async def drain(self, drain_s: float) -> None:
-        """Serve until others have taken over all partitions, for `drain_s` at most; then leave the group.
+        """Serve until others have taken over all partitions, for `drain_s` at most. Then leave the group.
 
         Eager: leave at once, because each of the two rebalances would stop all members.
         """

@@ -1,4 +1,4 @@
-"""The metrics of a replica. Every metric has the labels `group` and `replica`; `vitals` supplies the values."""
+"""The metrics of a replica. Every metric has the labels `group` and `replica`. `vitals` supplies the values."""
 
 from typing import Final
 

@@ -10,7 +10,7 @@ from aiokafka.errors import MessageSizeTooLargeError
 from services.common import traces
 from services.consumer.interface import BatchHandler, Completion, Event
 
-MAX_RECORD_BYTES: Final = 1_000_000  # by default a broker accepts 1 MiB, with its own fields
+MAX_RECORD_BYTES: Final = 1_000_000  # a broker accepts 1 MiB by default, including its own fields
 EARLY_COMMIT_BYTES: Final = 1_000_000  # stored bytes at which a commit is made before its interval is over
 MAX_STORED_BYTES: Final = 32_000_000  # stored bytes at which `send` waits for a commit
 
@@ -28,29 +28,31 @@ _written: ContextVar[list[Record]] = ContextVar("written")
 """Outputs of the current attempt. Tasks that a handler starts inherit the list."""
 
 OwnedPartition = tuple[int, int | None]
-"""Partition, and the generation in which it was taken: outputs of an earlier generation are discarded."""
+"""Partition, and the generation in which it was taken. Outputs of an earlier generation are discarded."""
 
 
 class Outbox:
-    """Stores the outputs of each attempt that succeeds, and discards those of an attempt that fails."""
+    """Stores the outputs of each attempt that succeeds, and discards those of an attempt that fails.
 
-    def __init__(self) -> None:
+    early_commit: set whenever at least EARLY_COMMIT_BYTES are stored.
+    """
+
+    def __init__(self, early_commit: asyncio.Event) -> None:
+        self._early_commit = early_commit
         self._outputs: dict[OwnedPartition, dict[int, list[Record]]] = {}
         self._bytes = 0
-        self.early_commit = asyncio.Event()
-        """Set while at least EARLY_COMMIT_BYTES are stored."""
         self._has_space = asyncio.Event()
         self._has_space.set()
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
-        """Add one record to the current attempt; the returned future is already done. Waits while the outbox is full.
+        """Add one record to the current attempt. The returned future is already done. Waits while the outbox is full.
 
         Raises RuntimeError outside a handler, and MessageSizeTooLargeError.
         """
         try:
             written = _written.get()
         except LookupError:
-            raise RuntimeError("with exactly_once only handlers may send: outputs are committed with events") from None
+            raise RuntimeError("with exactly_once only handlers may send; outputs are committed with events") from None
         if (size := len(key or b"") + len(value)) > MAX_RECORD_BYTES:
             raise MessageSizeTooLargeError(f"the record for {topic} has {size} bytes (maximum {MAX_RECORD_BYTES})")
         await self._has_space.wait()
@@ -119,9 +121,9 @@ class Outbox:
 
     def _count_bytes(self, records: list[Record], sign: int) -> None:
         self._bytes += sign * sum(len(key or b"") + len(value) for _, key, value, _ in records)
-        is_early, has_space = self._bytes >= EARLY_COMMIT_BYTES, self._bytes < MAX_STORED_BYTES
-        for event, is_set in ((self.early_commit, is_early), (self._has_space, has_space)):
-            event.set() if is_set else event.clear()
+        if self._bytes >= EARLY_COMMIT_BYTES:
+            self._early_commit.set()
+        self._has_space.set() if self._bytes < MAX_STORED_BYTES else self._has_space.clear()
 
 
 def _is_done(completion: "asyncio.Future[object]") -> bool:

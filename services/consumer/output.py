@@ -20,11 +20,11 @@ from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 log = logging.getLogger(__name__)
 
 ACK_TIMEOUT_S: Final = 120.0
-"""How long an output may wait for a leader, or for its acknowledgement. After that the replica ends; the event is not
+"""How long an output may wait for a leader, or for its acknowledgement. After that the replica ends. The event is not
 committed, so it is served again."""
 CHECK_INTERVAL_S: Final = 1.0
-"""Pause between two checks of the oldest output. Checks are counted, because for a process that was frozen any time has
-passed at its first check."""
+"""Pause between two checks of the oldest output, seconds. Checks are counted, because a process that was frozen would
+exceed a time limit at its first check."""
 FENCED_ERRORS: Final = (
     errors.UnknownMemberIdError,
     errors.IllegalGenerationError,
@@ -37,7 +37,7 @@ UNANSWERED_ERRORS: Final = (errors.RequestTimedOutError, errors.KafkaConnectionE
 NO_LEADER_ERRORS: Final = (errors.KafkaTimeoutError, errors.UnknownTopicOrPartitionError)
 """Errors of a producer that has found no buffer space, or no partition, within the request time-out."""
 LAST_COMMIT_TIMEOUT_S: Final = 2.0
-"""How long the commit before a handover is retried; must be below the rebalance time-out."""
+"""How long the commit before a handover is retried. It must be below the rebalance time-out."""
 RETRY_INTERVAL_S: Final = 0.05
 
 
@@ -85,7 +85,7 @@ class Output:
         await self._all_acknowledged.wait()
 
     async def watch(self) -> None:
-        """Raise KafkaTimeoutError once an output has waited too long; the producer itself retries without limit."""
+        """Raise KafkaTimeoutError once an output has waited too long. The producer itself retries without limit."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             self._checks += 1
@@ -130,7 +130,6 @@ class Committer:
         """Returns the metadata that is stored with each committed offset."""
         self.last_confirmed_s = monotonic_s()
         """When the group last had the offsets of all done events (by `monotonic_s`)."""
-        self._early_commit = asyncio.Event()
         self._lock = asyncio.Lock()
         self._generation = -1
         self._unanswered: dict[int, int] = {}
@@ -149,12 +148,13 @@ class Committer:
         """Commit at every interval, or earlier on request, until cancelled."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._early_commit.wait(), self._interval_s)
-            if not await self.commit() and self._early_commit.is_set():
+                await asyncio.wait_for(self._queues.early_commit.wait(), self._interval_s)
+            self._queues.early_commit.clear()
+            if not await self.commit() and self._queues.early_commit.is_set():
                 await asyncio.sleep(self._interval_s)
 
     async def last_commit(self) -> bool:
-        """Commit before a handover, with retries; return whether the group has the offsets of all done events."""
+        """Commit before a handover, with retries. Return whether the group has the offsets of all done events."""
         try:
             async with asyncio.timeout(LAST_COMMIT_TIMEOUT_S):
                 # A coordinator that moves or restarts sends no event when it is back.
@@ -162,11 +162,11 @@ class Committer:
                     await asyncio.sleep(RETRY_INTERVAL_S)
                 return is_committed
         except TimeoutError:
-            log.warning("No commit confirmed within %g s; its events may be served again", LAST_COMMIT_TIMEOUT_S)
+            log.warning("No commit was confirmed within %g s; done events may be served again", LAST_COMMIT_TIMEOUT_S)
             return False
 
     async def commit(self) -> bool:
-        """Commit; return whether the group has the offsets of all done events. If not for `max_age_s`, none starts."""
+        """Commit. Return whether the group has the offsets of all done events. No event starts `max_age_s` later."""
         async with self._lock:
             self._queues.pass_over(self._coordinator.next_fetch_offsets)
             is_committed = await self._commit()
@@ -188,7 +188,7 @@ class Committer:
         try:
             await self._write(queues, offsets)
         except FENCED_ERRORS as error:
-            log.info("Commit refused (%s); its events may be served again", type(error).__name__)
+            log.info("The group refused a commit (%s); done events may be served again", type(error).__name__)
             return False
         except (*UNANSWERED_ERRORS, asyncio.CancelledError) as error:
             self._unanswered |= offsets
@@ -234,7 +234,7 @@ class ProgressReporter:
         self.lost = 0
         """Number of reports that could not be written."""
         self.problem = ""
-        """Why the newest report could not be written. Empty: it was."""
+        """Why the newest report could not be written. Empty: it was written."""
 
     def report_now(self) -> None:
         """Write a report at once, because the replica's state has changed."""
@@ -256,9 +256,7 @@ class ProgressReporter:
         except errors.KafkaError as error:
             self.lost += 1
             if not self.problem:
-                log.warning(
-                    "Cannot write progress reports to %s (%r); events are served all the same", self._topic, error
-                )
+                log.warning("Cannot write progress reports to %s (%r); events are still served", self._topic, error)
             self.problem = f"progress reports cannot be written to {self._topic}: {error!r}"
         else:
             self.problem = ""

@@ -1,7 +1,7 @@
 """The queues of owned partitions: each one's backlog, events in flight and retries, and the order of processing.
 
-A queue is its own token: a server keeps the queue of the event it handles. A dropped queue has no effect any more, even
-if the replica takes the same partition again. `OffsetTracker` has the offset of a partition that may be committed.
+A server keeps a reference to the queue of the event that it handles. A dropped queue has no effect any more, even if
+the replica takes the same partition again. `OffsetTracker` has the offset of a partition that may be committed.
 """
 
 import asyncio
@@ -13,13 +13,14 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from contracts.clock import monotonic_s
+from services.common.stage import MAX_UNCOMMITTED
 from services.common.unpacking import MAX_POLL_BYTES, Unreadable
 
 
 class OffsetTracker:
-    """Tracks the offset of a partition that may be committed: all events before it are done, and it only grows."""
+    """Tracks the offset of a partition that may be committed. All events before it are done. It never decreases."""
 
-    __slots__ = ("_committed", "_done", "in_flight", "position", "skipped")
+    __slots__ = ("_committed", "_done", "in_flight", "position", "skipped", "uncommitted")
 
     def __init__(self, offset: int | None = None) -> None:
         self.position = offset
@@ -28,19 +29,23 @@ class OffsetTracker:
         """Number of offsets before `position` that held no event, such as aborted records and transaction markers."""
         self._committed: int | None = offset
         self.in_flight: deque[int] = deque()
-        """Offsets that were begun and at which, or before which, an event is not done; ascending."""
+        """Offsets of begun events from the first event that is not done, ascending."""
         self._done: set[int] = set()
+        self.uncommitted = 0
+        """Number of events that were begun and not committed. It is too high for a while if offsets have gaps."""
 
     def begin(self, offsets: Sequence[int]) -> None:
         """Note that these events, ascending, are handled from now on."""
         self.in_flight.extend(offsets)
+        self.uncommitted += len(offsets)
 
     def undo_begin(self, offsets: Sequence[int]) -> bool:
-        """Forget that these events were begun; return whether that was possible."""
+        """Forget that these events were begun. Return whether that was possible."""
         if list(self.in_flight)[-len(offsets) :] != list(offsets):  # others were begun after them
             return False
         for _ in offsets:
             self.in_flight.pop()
+        self.uncommitted -= len(offsets)
         return True
 
     def end(self, offsets: Iterable[int]) -> None:
@@ -65,6 +70,8 @@ class OffsetTracker:
     def mark_committed(self, offset: int) -> None:
         """Note that the group has committed `offset`."""
         self._committed = offset
+        end = self.in_flight[-1] + 1 if self.in_flight else self.position
+        self.uncommitted = min(self.uncommitted, (end or offset) - offset)
 
     def clear_committed(self) -> None:
         """Note that the group has not committed the offset at which this tracker began."""
@@ -72,14 +79,14 @@ class OffsetTracker:
 
 
 PAUSE_FETCH_RECORDS: Final = 200
-"""Backlog of a partition at which fetching it pauses: a second of work at 5 ms, and little memory."""
+"""Backlog of a partition, in records, at which fetching it pauses. With 5 ms for each event it is a second of work."""
 RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
 MAX_WAITING_BYTES: Final = MAX_POLL_BYTES
 """Backlog of all partitions, in bytes, at which nothing is polled while an event may start. Each partition's fetching
 pauses at its equal share."""
 MAX_HEAD_START_S: Final = 1.0
-"""How much earlier than its poll an event may count as arrived, by its timestamp. So an old backlog is served before
-new events, and a producer whose clock is wrong gains at most this."""
+"""Longest time before its poll at which an event may count as arrived, seconds. Its timestamp decides, so an old
+backlog is served before new events. A producer whose clock is wrong gains at most this."""
 
 
 class PolledRecord(NamedTuple):
@@ -89,11 +96,11 @@ class PolledRecord(NamedTuple):
     received_us: int
     """When the record was polled (µs since the epoch)."""
     arrived_s: float
-    """Arrival time by which events of all partitions are ordered; see the function `arrived_s`."""
+    """Arrival time by which events of all partitions are ordered. See the function `arrived_s`."""
 
 
 def arrived_s(timestamp_ms: int, received_us: int, now_s: float) -> float:
-    """Return when the record, polled now, arrived, by the clock of `now_s`; never later than `now_s`."""
+    """Return the arrival time of a record that is polled now, by the clock of `now_s` and never after `now_s`."""
     age_s = received_us / 1e6 - timestamp_ms / 1e3
     return now_s - min(max(age_s, 0.0), MAX_HEAD_START_S)
 
@@ -138,8 +145,8 @@ class PartitionQueue(OffsetTracker):
         self.epoch = epoch
         self.generation = generation
         self.cut_off_reason = ""
-        """Why records fetched from now on would not continue the log that was read. Empty: they do. The backlog is
-        still served, but nothing is committed, because the offsets belong to another log."""
+        """Why records fetched from now on would not continue the log that was read. Empty: they do. If it is set, the
+        backlog is still served, but nothing is committed, because the offsets belong to another log."""
         self.is_open = True
         self.is_dropped = False
         self.is_in_line = False
@@ -169,7 +176,7 @@ class PartitionQueue(OffsetTracker):
             self.next_fetch_offset = max(first_new, records[-1].offset + 1)
 
     def pass_over(self, offset: int) -> None:
-        """Note that the log was read up to `offset`: what was not `put` from before it is no event, and is done."""
+        """Note that the log was read up to `offset`. Offsets before it that were not `put` hold no event."""
         if not self.cut_off_reason and (self.next_fetch_offset is None or offset > self.next_fetch_offset):
             self.next_fetch_offset = offset
             self._pass_over_end()
@@ -190,7 +197,7 @@ class PartitionQueue(OffsetTracker):
         if self._due:
             return not any(polled.record.key in self._keys for polled in self._due[0].records)
         slots = max_handlers - self.running_handlers - len(self._retried)
-        if not self.is_open or self.is_paused or not self.backlog or slots <= 0:
+        if not self.is_open or self.is_paused or not self.backlog or slots <= 0 or self.uncommitted >= MAX_UNCOMMITTED:
             return False
         return self._is_free(self.backlog[0].record.key)
 
@@ -200,7 +207,7 @@ class PartitionQueue(OffsetTracker):
         return (self._due[0].records[0] if self._due else self.backlog[0]).arrived_s
 
     def start(self, max_events: int) -> Batch:
-        """Take the next batch: one that is due for a retry, else up to `max_events` new events with free keys."""
+        """Take the next batch: one that is due for a retry, else up to `max_events` new events whose keys are free."""
         if self._due:
             batch = self._due.popleft()
             self._retried.remove(batch)
@@ -291,6 +298,8 @@ class PartitionQueues:
         """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
         self._tie_breakers = count()
         self._startable = asyncio.Event()
+        self.early_commit = asyncio.Event()
+        """Set when so many events are uncommitted that a partition may soon have to wait for a commit."""
         self.is_held = False
         """Whether no event may start, because nothing can be committed."""
         self.on_full: Callable[[int, bool], None] = lambda partition, is_full: None
@@ -337,7 +346,7 @@ class PartitionQueues:
 
     @property
     def free_bytes(self) -> int:
-        """Return how many bytes may be polled. 0: an event that may start must start first."""
+        """Return how many bytes may be polled. 0: nothing may be polled until an event starts."""
         left = MAX_WAITING_BYTES - sum(queue.backlog_bytes for queue in self._queues.values())
         return max(left, 0 if self._startable.is_set() else 1)
 
@@ -351,7 +360,7 @@ class PartitionQueues:
         self._offer(self[partition])
 
     async def wait_until_idle(self, partitions: Iterable[int], timeout_s: float) -> set[int]:
-        """Wait until no event is in flight; return the partitions where that was reached within the timeout."""
+        """Wait until no event is in flight. Return the partitions where that was reached within the timeout."""
         queues = {partition: self._queues[partition] for partition in partitions}
         waits = [asyncio.ensure_future(queue.wait_until_idle()) for queue in queues.values() if not queue.is_idle]
         if waits:
@@ -368,12 +377,12 @@ class PartitionQueues:
             self.full_partitions.discard(partition)
 
     def cut_off(self, partition: int, reason: str) -> None:
-        """Accept no more records: they would not continue the log."""
+        """Accept no more records, because they would not continue the log."""
         self[partition].cut_off_reason = reason
         self.full_partitions.discard(partition)
 
     def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:
-        """Append polled records; those of a partition that is not owned are ignored."""
+        """Append polled records. Those of a partition that is not owned are ignored."""
         queue = self._queues.get(partition)
         if queue is not None:
             queue.put(records, received_us, self._clock())
@@ -381,7 +390,7 @@ class PartitionQueues:
             self._offer(queue)
 
     def pass_over(self, positions: Mapping[int, int]) -> None:
-        """Note the next offset that the client will fetch of each partition; see `PartitionQueue.pass_over`."""
+        """Note the next offset that the client will fetch of each partition. See `PartitionQueue.pass_over`."""
         for partition in positions.keys() & self._queues.keys():
             self._queues[partition].pass_over(positions[partition])
 
@@ -392,6 +401,8 @@ class PartitionQueues:
             queue.is_in_line = False
             if queue.may_start(self._per_partition):
                 batch = queue.start(self._batch_size)
+                if queue.uncommitted >= MAX_UNCOMMITTED // 2:
+                    self.early_commit.set()
                 self._check_fetch_limits(queue)
                 self._offer(queue)
                 return queue, batch
@@ -399,8 +410,10 @@ class PartitionQueues:
         return None
 
     def hold(self, is_held: bool) -> None:
-        """Start no event (True), or go on (False)."""
+        """Set whether no event may start. False also wakes partitions that waited for a commit."""
         self.is_held = is_held
+        for queue in self._queues.values():
+            self._offer(queue)
         self._startable.set()
 
     def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 CANCEL_TIMEOUT_S: Final = 1.0  # for tasks that are cancelled at the end
 LEAVE_DEADLINE_S: Final = 4.0
-"""Time limit for leaving after the drain: a stop never waits for Kafka to return."""
+"""Time limit for leaving after the drain, seconds. A stop never waits for Kafka to return."""
 
 
 class PlanConsumer:
@@ -55,8 +55,8 @@ class PlanConsumer:
     docs/reference/consumer-api.md explains handlers, failed events and listeners.
 
     replica: its name in plans. If two live processes share a name, the one that joined later owns the partitions.
-    handle, or handle_batch: may return an awaitable, such as the future of `send`; the event is done once that is.
-    on_error: gets an event that has failed for good and its last exception; excludes a topic of dead letters.
+    handle, or handle_batch: may return an awaitable, such as the future of `send`. The event is done once that is.
+    on_error: gets an event that has failed for good and its last exception. It excludes a topic of dead letters.
     busy_s: returns the total seconds of work, if the handler measures it itself. None: the time spent in the handler.
     latencies: observes the latency of each event, if the handler reports it. None: measured from the event's timestamp.
     """
@@ -90,7 +90,10 @@ class PlanConsumer:
         if on_error is not None and topics.dead_letters:
             raise ValueError("give either on_error or a topic of dead letters")
         self._on_error = self._write_dead_letter if topics.dead_letters else on_error
-        self._outbox = Outbox() if self._options.guarantee is Guarantee.EXACTLY_ONCE else None
+        self._queues = PartitionQueues(
+            per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size
+        )
+        self._outbox = Outbox(self._queues.early_commit) if self._options.guarantee is Guarantee.EXACTLY_ONCE else None
         if self._outbox:
             self._handle = self._outbox.wrap_handler(self._handle)
             self._on_error = self._outbox.wrap_on_error(self._on_error) if self._on_error else None
@@ -100,9 +103,6 @@ class PlanConsumer:
         self._has_broker = True
         self._vitals: Vitals | None = None
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"
-        self._queues = PartitionQueues(
-            per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size
-        )
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Serve until `stop` is set or, without it, until SIGTERM or SIGINT. Raises ReplicaError.
@@ -127,20 +127,20 @@ class PlanConsumer:
                 await self._clients.close(has_broker=self._has_broker)
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
-        """Write a record with the replica's producer; the future is done once all in-sync copies have it.
+        """Write a record with the replica's producer. The future is done once all in-sync copies have it.
 
         With exactly_once only handlers may call it: the future is done at once, and the record is committed with its
-        event. Raises MessageSizeTooLargeError: the topic does not accept a record of this size.
+        event. Raises MessageSizeTooLargeError if the topic does not accept the size.
         """
         await self._clients.sizes.check(topic, key, value)
         return await (self._outbox or self._clients.output).send(topic, key, value)
 
     def pause(self, partition: int) -> None:
-        """Start no further event of a partition until `resume` or its move. Raises KeyError: not assigned now."""
+        """Start no further event of a partition until `resume` or its move. Raises KeyError if it is not assigned."""
         self._queues.pause(partition)
 
     def resume(self, partition: int) -> None:
-        """Undo `pause`. Raises KeyError: not assigned now."""
+        """Undo `pause`. Raises KeyError if the partition is not assigned."""
         self._queues.resume(partition)
 
     @property
@@ -149,7 +149,6 @@ class PlanConsumer:
         return self._queues.served_partitions
 
     async def _write_dead_letter(self, event: Event, error: Exception) -> None:
-        """Write the dead letter of an event and wait for its acknowledgement."""
         topics = self._topics
         try:
             max_bytes = await self._clients.sizes.max_bytes(topics.dead_letters)
@@ -161,7 +160,7 @@ class PlanConsumer:
             raise ReplicaError(f"{what} {why}; the event failed with {describe_error(error)}") from write_error
 
     def health(self) -> Health:
-        """Return whether the replica is healthy, and if not, why. Raises RuntimeError: it is not running yet."""
+        """Return whether the replica is healthy, and if not, why. Raises RuntimeError if it is not running yet."""
         if self._vitals is None:
             raise RuntimeError(f"{self._replica} is not running yet")
         return self._vitals.health()

@@ -39,7 +39,7 @@ class PlanReader:
         Client.adopt(self._consumer._client)
         self.newest_plan: PlanRecord | None = None
         self.news = asyncio.Event()
-        """Set when `newest_plan` has changed; the membership clears it."""
+        """Set when `newest_plan` has changed. The membership clears it."""
 
     async def connect(self) -> None:
         """Connect. May be called again after an error."""

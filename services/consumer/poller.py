@@ -117,7 +117,7 @@ def change_assignment(
     positions: Mapping[TopicPartition, int],
     on_out_of_range: Callable[[int], None],
 ) -> bool:
-    """Fetch exactly `partitions`, starting at `positions` where given; return whether a new assignment was created.
+    """Fetch exactly `partitions`, starting at `positions` where given. Return whether a new assignment was created.
 
     aiokafka replaces its Assignment at every rebalance, and discards all fetched records and the fetch in progress.
     Here the Assignment is changed in place, which does not interrupt partitions that stay. New partitions without a

@@ -1,4 +1,4 @@
-"""One rebalance of the group, decided by its leader. Pure: the members' metadata and the plan → each member's share.
+"""Decides one rebalance of the group, on its leader: each member's share follows from the plan and members' metadata.
 
 Incremental: a member keeps serving the partitions that stay with it. A partition that must move is pending revocation
 for one rebalance: no member gets it, and its owner finishes, commits and gives it up. The next rebalance grants it.
@@ -20,7 +20,7 @@ from contracts.plan import PlanRecord
 from contracts.progress import RebalanceKind
 
 MAX_FOLLOW_UPS: Final = 30
-"""Most consecutive rebalances that only wait for an owner. After that the owner requests the next one when ready."""
+"""Most rebalances in a row that only wait for an owner. After them the owner requests the next one when ready."""
 NO_GENERATION: Final = 2**31 - 1  # greater than any generation
 
 FollowUps = Annotated[int, Meta(ge=0, le=2 * MAX_FOLLOW_UPS)]
@@ -32,9 +32,9 @@ class HandedOverOffset(msgspec.Struct, frozen=True, array_like=True):
     offset: Offset
     """Offset of the next event to serve."""
     at_us: Moment
-    """When it stopped serving (µs since the epoch, its own clock)."""
+    """When the last owner stopped serving (µs since the epoch, by its own clock)."""
     served_us: int = -1
-    """How long it served after its last assignment, which all members get at the same time; -1: unknown."""
+    """How long it served after its last assignment, µs. All members get an assignment at the same time. -1: unknown."""
 
 
 WIRE_NAMES: Final = {
@@ -57,8 +57,8 @@ class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAME
     generation: Generation = -1
     """Generation of its last assignment. Of two claims to a partition the one with the greater generation is valid."""
     first_generation: Generation = 0
-    """Generation of its process's first assignment; NO_GENERATION before. It identifies the later one of two
-    processes with the same name: clocks can be set back and differ between machines, the group's count cannot."""
+    """Generation of its process's first assignment; NO_GENERATION before. Of two processes with the same name it
+    identifies the later one. Clocks would not, because they differ between machines and can be set back."""
     handed_over: dict[Partition, HandedOverOffset] = {}
     """Partitions that it has given up since its last assignment."""
     is_draining: bool = False
@@ -80,7 +80,7 @@ class AssignmentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_
     handed_over: dict[Partition, HandedOverOffset] = {}
     """Start offsets of the member's new partitions, so that it need not query the broker."""
     rejoin: bool = False
-    """The member must rejoin at once: some partitions are pending revocation."""
+    """The member must rejoin at once, because some partitions are pending revocation."""
     follow_ups: FollowUps = 0
     refused: Text = ""
     """Why the member gets no partitions; empty: it may get some."""
@@ -129,7 +129,7 @@ def decide(
 
 
 def last_owners(metadata: Mapping[str, MemberMetadata]) -> dict[int, str]:
-    """Return partition → member id of the last owner. A claim from an older generation never beats a newer one."""
+    """Return partition → member id of the last owner. A claim of a newer generation precedes an older one."""
     claims: dict[int, tuple[int, str]] = {}
     for member_id, member in metadata.items():
         for partition in member.owned:
@@ -161,11 +161,11 @@ def place(
     previous: Mapping[int, str],
     absent_in_grace: Collection[str] = (),
 ) -> dict[str, list[int]]:
-    """Return member id → partitions, ascending. Each partition has at most one owner, each member an entry.
+    """Return member id → its partitions, ascending, for every member. Each partition has at most one owner.
 
-    If the plan has an assignment, it is followed. A partition whose planned owner is absent stays with its last owner;
-    without one, the member with the fewest partitions takes it. Otherwise all members get even counts, with few moves.
-    Deterministic: every leader computes the same result.
+    If the plan has an assignment, it is followed. A partition whose planned owner is absent stays with its last owner,
+    or else goes to the member with the fewest partitions. If the plan has no assignment, all members get even counts
+    with few moves. Every leader computes the same result.
     previous: partition → member id of the last owner, if known.
     absent_in_grace: absent replicas whose partitions wait for their return, unless another member still owns them.
     """
@@ -185,7 +185,7 @@ def place(
 
 
 def _eligible(plan: PlanRecord | None, members: Mapping[str, MemberMetadata]) -> dict[str, str]:
-    """Return name → id of the newest process of each name; draining and unplanned ones only if no others exist."""
+    """Return name → id of the newest process of each name. Draining and unplanned ones only if no others exist."""
     ids: dict[str, str] = {}
     for id_, member in sorted(members.items(), key=lambda at: (at[1].first_generation, at[1].incarnation, at[0])):
         ids[member.name] = id_

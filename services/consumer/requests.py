@@ -103,7 +103,7 @@ def txn_offset_commit(
     member: tuple[int, str],
     offsets: dict[TopicPartition, OffsetAndMetadata],
 ) -> VersionedRequest:
-    """Return a request that adds offsets to a transaction; the group refuses it in another generation.
+    """Return a request that adds offsets to a transaction. The group refuses it in another generation.
 
     producer: transactional id, producer id and epoch. member: generation and member id.
     """
@@ -115,7 +115,7 @@ def txn_offset_commit(
 
 
 def stable_offset_fetch(group: str, partitions: Iterable[TopicPartition]) -> VersionedRequest:
-    """Return a query of a group's offsets; a partition in an open transaction gets UNSTABLE_OFFSET_COMMIT."""
+    """Return a query of a group's offsets. A partition in an open transaction gets UNSTABLE_OFFSET_COMMIT."""
     return VersionedRequest(_OFFSET_FETCH, group, _by_topic({at: at.partition for at in partitions}), True, {})
 
 

@@ -62,7 +62,7 @@ class Server:
         """Seconds spent in handlers since the start."""
 
     async def run(self) -> None:
-        """Serve until cancelled. Close the queues first: an event that is cancelled here is not committed."""
+        """Serve until cancelled. Close the queues first, because an event that is cancelled here is not committed."""
         while True:
             await self._lease.wait_until_valid()
             work = self._queues.take()

@@ -1,6 +1,6 @@
 """Queries a topic's id and its largest record size.
 
-Kafka gives each new topic an id: a different id under the same name means a different log. aiokafka's requests do not
+Kafka gives each new topic an id. A different id under the same name means a different log. aiokafka's requests do not
 return it; DescribeTopicPartitions (Kafka 3.7) does. If a record is too large, a broker refuses its whole batch, and an
 idempotent producer cannot recover from that. So such a record is refused before it is sent.
 """
@@ -17,7 +17,7 @@ from services.consumer.requests import describe_topic
 
 
 async def topic_id(client: Any, topic: str) -> uuid.UUID | None:
-    """Return the topic's id; None if the broker cannot return ids. Raises KafkaError: no such topic, no answer."""
+    """Return the topic's id, or None if the broker has no ids. Raises KafkaError for no answer or an unknown topic."""
     node = client.get_random_node()
     if node is None:
         return None

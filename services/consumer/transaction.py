@@ -14,7 +14,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaProducer, errors
 from aiokafka.client import CoordinationType
 from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
-from aiokafka.protocol.transaction import InitProducerIdRequest
+from aiokafka.protocol.transaction import EndTxnRequest, InitProducerIdRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.plan import Eviction
@@ -42,6 +42,20 @@ MemberIdentity = tuple[int, str]  # generation and member id
 
 class TransactionLostError(errors.KafkaError):  # type: ignore[misc]  # aiokafka ships no types
     """The broker, or another process, has ended the transaction: it took too long, or this replica was evicted."""
+
+
+class _Client(Client):
+    """Notes a request that the broker may carry out later, then as a part of the producer's next transaction."""
+
+    has_unanswered = False
+
+    async def send(self, node_id: Any, request: Any, **options: Any) -> Any:
+        """Send a request and return its response."""
+        try:
+            return await super().send(node_id, request, **options)
+        except UNANSWERED_ERRORS:
+            self.has_unanswered |= isinstance(request, VersionedRequest | EndTxnRequest)
+            raise
 
 
 class MemberSender(Sender):  # type: ignore[misc]
@@ -96,7 +110,7 @@ class Transactions:
             **self._connection, transactional_id=self._id, transaction_timeout_ms=self._timeout_ms, linger_ms=0
         )
         producer._sender.__class__ = MemberSender
-        Client.adopt(producer.client)
+        _Client.adopt(producer.client)
         limit_batches(producer, self._max_batch_bytes)
         try:
             await producer.start()
@@ -121,10 +135,12 @@ class Transactions:
     async def write(
         self, records: Sequence[Record], offsets: Mapping[TopicPartition, OffsetAndMetadata], member: MemberIdentity
     ) -> None:
-        """Write records and offsets in one transaction. Raises KafkaError: nothing is written, and a retry is possible.
+        """Write records and offsets in one transaction. Raises KafkaError if nothing was written. A retry is possible.
 
-        REFUSED_ERRORS: this replica is no member of the current generation. TransactionLostError: perhaps it is none.
+        REFUSED_ERRORS: this replica is not a member of the current generation. TransactionLostError: it may not be one.
         """
+        if self._producer is not None and self._producer.client.has_unanswered:
+            await self._discard_producer(self._producer)  # the next one has a new epoch, which fences such requests
         if self._producer is None:
             await self.start()
         assert self._producer is not None
@@ -185,7 +201,6 @@ class AtomicCommitter(Committer):
     def __init__(self, *where: Any, outbox: Outbox, transactions: Transactions) -> None:
         super().__init__(*where)
         self._outbox = outbox
-        self._early_commit = outbox.early_commit
         self._transactions = transactions
         self._consecutive_losses = 0
 
@@ -222,7 +237,7 @@ class AtomicCommitter(Committer):
 
 
 def _transactional_id(group: str, replica: str, incarnation: str) -> str:
-    return f"{group}.{replica}.{incarnation}"  # differs for each process, so it never fences one that lives
+    return f"{group}.{replica}.{incarnation}"  # differs for each process, so it never fences a running one
 
 
 async def _stop_quietly(producer: AIOKafkaProducer) -> None:

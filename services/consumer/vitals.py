@@ -58,7 +58,7 @@ class Vitals:
     """Address of its pages, HOST:PORT; empty: none."""
 
     def progress(self) -> Progress:
-        """Return a progress report; service times and rebalances since the last report are reset."""
+        """Return a progress report. Service times and rebalances since the last report are reset."""
         queues, membership, plan = self.queues, self.membership, self.clients.plans.newest_plan
         recent_rebalances = tuple(self.handover.rebalance_reports[-MAX_REBALANCES:])
         self.handover.rebalance_reports = []
@@ -178,10 +178,10 @@ class Pages:
         self._server: WebServer | None = None
 
     def start(self, brokers: str) -> str:
-        """Listen, if a port is configured; return the address for clients, HOST:PORT, or "". Call it in the event loop.
+        """Listen, if a port is configured. Return the address for clients, HOST:PORT, or "". Call it in the event loop.
 
         brokers: HOST:PORT,…. If it listens on all addresses, the one on the way to the first broker is returned.
-        Raises ReplicaError: the port is taken.
+        Raises ReplicaError if the port is taken.
         """
         if not self._port:
             return ""

@@ -1,4 +1,4 @@
-"""The message to the customer. Pure: the same outcome gives the same message with the same id."""
+"""The message to the customer. The same outcome always gives the same message with the same id."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""`python -m services.notification.replica`: a replica of a Notification group that follows plans; rules as on Faust.
+"""`python -m services.notification.replica`: a replica of a Notification group that follows plans.
 
-A group reads one topic. The scaled group reads shipments. A replica configured to read payments sends the messages for
-declined ones; they are so few that a single replica without a plan is enough.
+It has the rules of the service on Faust. A group reads one topic, and the scaled group reads shipments. A replica that
+is configured to read payments sends the messages for declined ones. A single replica without a plan does that.
 """
 
 import sys

@@ -48,12 +48,12 @@ def _token_key_problem(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderSettings(ServiceSettings):
-    """Environment: TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and the variables of all services."""
+    """Settings of Order, from TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and the variables of all services."""
 
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
     partitioner: Partitioner = setting(Partitioner.KG, formerly="grouping")
-    """Partitioner of `payments.requested`; `explicit`: by the header `partition`, or else by the customer."""
+    """Partitioner of `payments.requested`. `explicit`: by the header `partition`, or else by the customer."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """Latency target (W) by which `cg` distinguishes busy partitions."""
     card_token_key: str = setting("")
@@ -63,7 +63,7 @@ class OrderSettings(ServiceSettings):
     api_token_file: str = setting("")
     """File with the bearer token for /orders only, 16 characters or more. Empty: no authentication."""
     demo: bool = setting(False)
-    """Orders are invented: the secret for card tokens is a public one."""
+    """Orders are invented, so the secret for card tokens is public."""
 
     RULES: ClassVar[Rules] = (
         *((name, partial(_secret_file_problem, name)) for name in ("card_token_key_file", "api_token_file")),

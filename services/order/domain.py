@@ -1,4 +1,4 @@
-"""The outcome of an order: a payment request in one partition, or a refusal with every reason. Pure.
+"""Decides an order. The outcome is a payment request in one partition, or a refusal with every reason.
 
 All rules are checked, so that the customer can fix all mistakes at once.
 """
@@ -70,7 +70,7 @@ def _with_all_reasons(value: bytes, refusal: Refusal) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedOrder:
-    """A valid order, its payment request, as it is written, and the partition of payments.requested for that."""
+    """A valid order, its payment request as it is written, and the request's partition of payments.requested."""
 
     order: OrderPlaced
     request: PaymentRequested
@@ -111,7 +111,7 @@ def accept_order(record: Incoming, routing: Routing, token_key: str, at_us: int)
     """Return the outcome of a placed order. at_us: time of acceptance.
 
     Times come from the record's headers, else from its timestamp. The outcome is a refusal if a number or partition in
-    a header is invalid, or if Payment would refuse the request, as without a usable timestamp.
+    a header is invalid, or if Payment would refuse the request, for example without a usable timestamp.
     """
     order = order_of(record)
     if isinstance(order, Refusal):
@@ -193,7 +193,7 @@ _TYPES: Final = get_type_hints(OrderPlaced)  # without their limits: the rules r
 
 
 def problems_in(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return every problem of these decoded JSON fields of an order: missing, of a wrong type, or refused by a rule."""
+    """Return every problem of an order's decoded JSON fields: a field is missing, has a wrong type or breaks a rule."""
     problems = []
     for name, rule in _RULES:
         if name not in fields:

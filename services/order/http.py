@@ -32,7 +32,7 @@ MAX_RECENT_ORDERS: Final = 10_000  # placed orders remembered until the board re
 
 
 class OrdersApi:
-    """The HTTP handlers. All answers are JSON; an error is {"reasons": [...]}."""
+    """The HTTP handlers. All answers are JSON. An error is {"reasons": [...]}."""
 
     def __init__(self, service: Service, board: StatusBoard, token_key: str, api_token: str = "") -> None:
         self._service = service
@@ -41,7 +41,7 @@ class OrdersApi:
         self._api_token = api_token.encode()
         self._topic = service.topic_name(Topic.ORDERS_PLACED)
         self._recent: OrderedDict[str, tuple[str, asyncio.Task[None]]] = OrderedDict()
-        """Order id → fingerprint, and its send, pending or done."""
+        """Order id → fingerprint of the order, and the task that sends it (pending or done)."""
 
     def routes(self) -> Sequence[web.AbstractRouteDef]:
         """Return the routes that Order adds to the service's HTTP interface."""
@@ -77,11 +77,11 @@ class OrdersApi:
         return web.json_response(body, status=202, headers={"Location": location})
 
     async def place(self, order: OrderPlaced, intended_us: int) -> None:
-        """Write the order and wait until the broker has it; return at once if it was placed before.
+        """Write the order and wait until the broker has it. Return at once if it was placed before.
 
-        intended_us: time at which the customer sent the order, since the epoch. Latencies count from it.
-        Raises _RefusalError if its id belongs to another order, or if the broker does not acknowledge in time. In that
-        case the order may still arrive, and a repeat with the same key is safe.
+        intended_us: time at which the customer sent the order, µs since the epoch. Latencies count from it.
+        Raises _RefusalError if its id belongs to another order, or if the broker does not acknowledge in time. In the
+        second case the order may still arrive, and a repeat with the same key is safe.
         """
         content = fingerprint(order, self._token_key)
         recent = self._recent.get(order.order_id)

@@ -18,7 +18,7 @@ MAX_ORDERS: Final = 100_000  # with their status, oldest dropped first; about 40
 KEY_WINDOW_S: Final = 1800
 """How long a placed order is recognised when its request is repeated."""
 MAX_OLD_ORDERS: Final = 150_000
-"""Older orders within that time, recognised without their status; about 20 MB. The window is shorter above 138/s."""
+"""Older orders that are recognised within KEY_WINDOW_S, without status (20 MB). Above 138 orders/s it is shorter."""
 RECORDS_PER_ORDER: Final = 3  # accepted, settled, notified
 _RANK: Final = {status: rank for rank, status in enumerate(Status)}
 _HASH_MASK: Final = 2**64 - 1
@@ -26,7 +26,7 @@ _decode = msgspec.json.Decoder(OrderStatus).decode
 
 
 def tail_records(partitions: int) -> int:
-    """Return how many records a start reads from each partition of the topic: those of all orders to remember."""
+    """Return how many records a start reads from each partition of the topic. They cover all orders to remember."""
     return RECORDS_PER_ORDER * (MAX_ORDERS + MAX_OLD_ORDERS) // partitions
 
 
@@ -76,14 +76,14 @@ class StatusBoard:
         self._max_orders = max_orders
         self._store: dict[bytes, bytes] = {}
         self._old: dict[int, int] = {}
-        """Hash of an order id → time (µs since the epoch) above 64 bits of the content's hash, oldest first."""
+        """Hash of an order id → its time (epoch µs), shifted by 64 bits, plus the hash of its content. Oldest first."""
 
     def __getitem__(self, order_id: str) -> OrderStatus:
         """Return the status of an order. Raises KeyError for an unknown one."""
         return _decode(self._store[order_id.encode()])
 
     def is_repeat(self, order_id: str, fingerprint: str, at_us: int) -> bool | None:
-        """Return whether an order of KEY_WINDOW_S has this content. None: unknown, rejected, or its content unknown."""
+        """Return whether a recent order has this content. None: the order or its content is unknown, or rejected."""
         if value := self._store.get(order_id.encode()):
             status = _decode(value)
             is_known = status.fingerprint and status.status is not Status.REJECTED

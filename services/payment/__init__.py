@@ -1,1 +1,1 @@
-"""Payment: authorises each requested payment. Deterministic and stateless; runs on the plan-following consumer."""
+"""Payment authorises each requested payment. It is deterministic and stateless, and runs on `PlanConsumer`."""

@@ -1,4 +1,4 @@
-"""A Payment replica on librdkafka's consumer, which tailpack.comparators drives: its client options, work and reports.
+"""Client options, work and reports of a Payment replica on librdkafka's consumer. `tailpack.comparators` runs it.
 
 Rules, records and service times are those of `services.payment`. There are no plans.
 """
@@ -97,7 +97,7 @@ def configure_group(connection: Connection, heartbeat_s: float, session_s: float
 
 
 class Replica:
-    """A server of one event at a time: `begin` it, wait until the returned monotonic time, then `finish` it."""
+    """Serves one event at a time. Call `begin`, wait until the returned monotonic time, then call `finish`."""
 
     def __init__(self, settings: ReplicaSettings) -> None:
         self._settings = settings

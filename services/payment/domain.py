@@ -1,4 +1,4 @@
-"""The rules of payment. Pure: the same request always gets the same verdict, so a repeated event has no effect."""
+"""The rules of payment. The same request always gets the same verdict, so a repeated event has no effect."""
 
 import hashlib
 import math

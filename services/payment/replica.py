@@ -9,15 +9,14 @@ from typing import ClassVar, Final
 
 from contracts.clock import now_us
 from contracts.membership import EventCost, LiveSpeeds
-from contracts.settings import Rules, setting, shared_fields
+from contracts.settings import Rules, setting
 from partitioners import Partitioner, splits_keys
-from services.consumer import Options
 from services.consumer.environment import ConsumerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
-    """Environment: TAILPACK_REPLICA, TAILPACK_SERVICE_TIME_S, … and the consumer's options."""
+    """Settings of a replica, from TAILPACK_REPLICA, TAILPACK_SERVICE_TIME_S, …, and the consumer's options."""
 
     payment_partitions: int = setting(0, "partitions", least=0)
     """Least number of partitions of the input topic, which may grow; 0: any."""
@@ -26,7 +25,7 @@ class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
     replica_number: int = setting(0, least=0)
     """Number of this replica for `speeds` and `slow_replicas`, from 0."""
     key_order: bool = setting(False)
-    """Require that each customer's events stay in order; partitioners that split keys are then refused."""
+    """Require that each customer's events stay in order. Partitioners that split keys are then refused."""
     partitioner: Partitioner = setting(Partitioner.EXPLICIT, formerly="grouping")
     """Partitioner that Order uses."""
 
@@ -36,11 +35,6 @@ class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
     def own_service_time_s(self) -> float:
         """Service time of this replica, seconds, without its slow period."""
         return self.service_time_s / self.speed_of(self.replica_number)
-
-
-def options_of(settings: ReplicaSettings) -> Options:
-    """Return the options of the consumer."""
-    return Options(**shared_fields(settings, Options))
 
 
 SLOW_PREFIX: Final = b"slow-"
@@ -61,7 +55,7 @@ class ServerDeadlines:
     def __init__(self) -> None:
         self._deadline_s = 0.0
         self.busy_s = 0.0
-        """Time spent serving, seconds, by the deadlines: without the rounding of sleeps."""
+        """Time spent serving, seconds. It is computed from the deadlines, so it excludes the rounding of sleeps."""
 
     def begin(self, now_s: float, service_time_s: float, *, idle: bool) -> float:
         """Start one event and return its deadline. idle: whether no event was waiting when the last event ended."""
@@ -73,7 +67,7 @@ class ServerDeadlines:
 
 
 class ServiceTimes:
-    """Service times of this replica: by its class and speed, and longer during its configured slow period."""
+    """Service times of this replica. They depend on its speed, and are longer during its configured slow period."""
 
     def __init__(self, settings: ReplicaSettings) -> None:
         self._settings = settings
@@ -94,9 +88,8 @@ class ServiceTimes:
         if self._run_start_us is None:
             with suppress(OSError, ValueError):  # missing, or only partly written
                 self._run_start_us = int(Path(settings.start_file).read_text())
-        if self._run_start_us is None:
-            return False
-        return settings.slow_from_s <= (at_us - self._run_start_us) / 1e6 < settings.slow_until_s
+        start_us = self._run_start_us
+        return start_us is not None and settings.slow_from_s <= (at_us - start_us) / 1e6 < settings.slow_until_s
 
 
 class Server:
@@ -104,19 +97,14 @@ class Server:
 
     def __init__(self, times: ServiceTimes) -> None:
         self._times = times
-        self._deadlines = ServerDeadlines()
+        self.deadlines = ServerDeadlines()
         self._last_done_us = 0
-
-    @property
-    def busy_s(self) -> float:
-        """Time spent serving, seconds."""
-        return self._deadlines.busy_s
 
     async def serve(self, received_us: int, key: bytes | None) -> int:
         """Serve the event with this key, polled at `received_us`. Return the end of its service, µs since the epoch."""
         clock = asyncio.get_running_loop().time
         service_time_s = self._times.service_time_s(key, now_us())
-        finish_s = self._deadlines.begin(clock(), service_time_s, idle=received_us > self._last_done_us)
+        finish_s = self.deadlines.begin(clock(), service_time_s, idle=received_us > self._last_done_us)
         await asyncio.sleep(max(0.0, finish_s - clock()))
         self._last_done_us = now_us()
         return self._last_done_us

@@ -1,4 +1,4 @@
-"""The parcel, its carrier and its delivery day. Pure: the same payment always gives the same shipment."""
+"""The parcel, its carrier and its delivery day. The same payment always gives the same shipment."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
@@ -26,7 +26,7 @@ CARRIERS: Final = {
 """Country → carrier and transit time in working days."""
 DEFAULT_CARRIER: Final = ("DHL Express", 7)
 SIZES: Final = ((5_000, "S"), (50_000, "M"), (500_000, "L"))
-"""(Largest amount in minor units, size of the parcel); above all of them: XL."""
+"""(Largest amount in minor units, size of the parcel). A larger amount gets XL."""
 _SUNDAY: Final = 6
 
 

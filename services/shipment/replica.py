@@ -1,4 +1,4 @@
-"""`python -m services.shipment.replica`: a replica of a Shipment group that follows plans; rules as on Faust."""
+"""`python -m services.shipment.replica`: a Shipment replica that follows plans, with the rules of the service."""
 
 import sys
 from functools import partial

@@ -1,4 +1,4 @@
-"""`tailpack dev bench`: every benchmark as a command, with the fields of its dataclass as options."""
+"""`tailpack dev bench`: every benchmark is a command. The fields of its dataclass are the options."""
 
 import inspect
 import math
@@ -33,7 +33,7 @@ def command(kind: type[Benchmark]) -> Callable[..., None]:
         common = {name: options.pop(name) for name in COMMON}
         try:
             benchmark = kind(**options)
-            benchmark.cases()  # raises ValueError for invalid options, too
+            benchmark.cases()  # also raises ValueError for invalid options
         except ValueError as error:
             raise TailpackError(str(error)) from error
         _measure(benchmark, **common)
@@ -91,7 +91,7 @@ def _measure(benchmark: Benchmark, *, repeat: int, into: Path | None, as_json: b
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """Print a single row as lines, several rows as a table. A list of rows within a row becomes its own table."""
+    """Print a single row as lines, or several rows as a table. A list of rows within a row is printed as a table."""
     if len(outcome.rows) == 1:
         (row,) = outcome.rows
         lines = Table(box=None, show_header=False)
@@ -119,7 +119,7 @@ def _plain(value: Any) -> bool:
 
 
 def _numbers(value: Iterable[Any]) -> bool:
-    return isinstance(value, list) and all(isinstance(one, int | float) for one in value)
+    return isinstance(value, list) and all(isinstance(number, int | float) for number in value)
 
 
 def _cell(value: Any) -> str:

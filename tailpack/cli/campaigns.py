@@ -31,9 +31,9 @@ from tailpack.cli.progress import finish, matrix_progress, next_step, show
 from tailpack.cli.simulate import warn_live_only_faults
 
 MATRIX_KEY: Final = re.compile(r"^(contender|\[\[contender\]\]|like)\b", re.MULTILINE)
-"""Keys that only a matrix file has; a scenario file lacks them."""
+"""Keys by which a matrix file is distinguished from a scenario file."""
 AXES: Final = "\n\n".join(
-    f"{name}: {one.varies} ({'; '.join(label for label, _ in one.points())})" for name, one in read_axes().items()
+    f"{name}: {axis.varies} ({'; '.join(label for label, _ in axis.points())})" for name, axis in read_axes().items()
 )
 
 
@@ -53,7 +53,7 @@ def compare(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, max=10_000, help="Number of seeds for each case with anything random.  [default: 20]"),
+        typer.Option(min=1, max=10_000, help="Number of seeds for each case with random parts.  [default: 20]"),
     ] = None,
     axis: Annotated[str | None, typer.Option(metavar="NAME", help=f"Vary one setting over a range:\n\n{AXES}")] = None,
     trace: Trace = None,
@@ -93,7 +93,7 @@ def compare(
     )
     cases = chosen.cases_at_points()
     warn_live_only_faults(case.job(chosen.contenders()[0]).read_scenario() for case in cases)
-    typer.echo(f"compare: {len(cases)} cases, {chosen.seeds} seeds for each with anything random", err=True)
+    typer.echo(f"compare: {len(cases)} cases, and {chosen.seeds} seeds for each case with random parts", err=True)
     with matrix_progress("simulated runs", out) as announce:
         found = run_matrix(chosen, out, processes=processes, announce=announce)
     text = page(found)
@@ -105,7 +105,7 @@ def compare(
         print_json(found)
     else:
         show(text)
-    finish([(one.run, one.why) for one in found.missing], out)
+    finish([(missing.run, missing.why) for missing in found.missing], out)
     next_step(f"open {out / 'compare.svg'}", "tailpack compare … --axis NAME   (names: --help)", as_json=as_json)
     raise typer.Exit(1 if found.missing else 0)
 

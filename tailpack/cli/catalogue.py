@@ -20,18 +20,18 @@ from tailpack.cli.options import AsJson, check_policy, complete_policy, complete
 from tailpack.errors import TailpackError
 
 
-def is_required(one: "Field[Any]") -> bool:
+def is_required(declared: "Field[Any]") -> bool:
     """Return whether a setting has no default."""
-    return one.default is one.default_factory is MISSING
+    return declared.default is declared.default_factory is MISSING
 
 
 def sentences(record: type) -> dict[str, str]:
-    """Return name → docstring of each setting in one line, inherited settings included."""
+    """Return setting → its docstring in one line, including inherited settings."""
     found: dict[str, str] = {}
-    for base in reversed([one for one in record.__mro__ if "__annotations__" in vars(one)]):
+    for base in reversed([base for base in record.__mro__ if "__annotations__" in vars(base)]):
         (of_class,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        for one, after in pairwise(of_class.body):  # type: ignore[attr-defined]
-            match one, after:
+        for statement, after in pairwise(of_class.body):  # type: ignore[attr-defined]
+            match statement, after:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                     found[name] = " ".join(text.split())
     return found
@@ -56,7 +56,7 @@ def _default(value: object) -> str:
         case bool():
             return str(value).lower()
         case tuple():
-            return ", ".join(f"{one:g}" for one in value) or "none"
+            return ", ".join(f"{number:g}" for number in value) or "none"
         case int() | float():
             return f"{value:g}"
         case _:
@@ -64,7 +64,7 @@ def _default(value: object) -> str:
 
 
 def _range(declared: Setting) -> str:
-    """Return the limits as symbols, without those that every duration has."""
+    """Return the limits of a setting, such as "0–1". Limits that all durations have are left out."""
     most = declared.below if declared.most == DAY_S else min(declared.most, declared.below)
     if declared.least >= 0 and isfinite(declared.most) and most == declared.most:
         return f"{declared.least:.10g}–{most:.10g}"
@@ -83,12 +83,12 @@ def list_scenarios(as_json: AsJson = False) -> None:
         print_json(found)
         return
     table = Table("scenario", "topology", "seconds", "partitions", "policy", "what it tests", box=None)
-    for one in found:
-        if one.name == stress_names()[0]:
+    for scenario in found:
+        if scenario.name == stress_names()[0]:
             table.add_section()
             table.add_row("[bold]stress scenarios[/bold]")
-        counts = map(str, (one.duration_s, one.payment.partitions))
-        table.add_row(one.name, one.topology, *counts, one.autoscaler.policy, one.description)
+        counts = map(str, (scenario.duration_s, scenario.payment.partitions))
+        table.add_row(scenario.name, scenario.topology, *counts, scenario.autoscaler.policy, scenario.description)
     Console().print(table)
 
 
@@ -105,11 +105,11 @@ def list_policies(as_json: AsJson = False) -> None:
     for line in unusable:
         sys.stderr.write(f"tailpack: policy {line}\n")
     if as_json:
-        print_json({one: factory.description for one, factory in usable.items()})
+        print_json({name: factory.description for name, factory in usable.items()})
         return
     table = Table("policy", "how it decides", box=None)
-    for one, factory in usable.items():
-        table.add_row(one, factory.description)
+    for name, factory in usable.items():
+        table.add_row(name, factory.description)
     Console().print(table)
 
 
@@ -129,10 +129,10 @@ def show_policy(
     for heading in ("option", "default", "unit", "meaning"):
         table.add_column(heading, overflow="fold")
     texts = sentences(record)
-    for one in fields(record):
-        declared, default = setting_of(one), defaults[one.name]
-        text = f"{texts[one.name]} {declared.range()}".strip()
-        table.add_row(one.name, "none" if default is None else f"{default}", declared.unit, text)
+    for option in fields(record):
+        declared, default = setting_of(option), defaults[option.name]
+        text = f"{texts[option.name]} {declared.range()}".strip()
+        table.add_row(option.name, "none" if default is None else f"{default}", declared.unit, text)
     Console().print(table)
 
 
@@ -147,8 +147,8 @@ def show_scenario(
         print_json(scenario)
         return
     for key, value in msgspec.to_builtins(scenario).items():
-        for field, one in value.items() if isinstance(value, dict) else [("", value)]:
-            typer.echo(f"{'.'.join(filter(None, (key, field)))} = {msgspec.json.encode(one).decode()}")
+        for field, part in value.items() if isinstance(value, dict) else [("", value)]:
+            typer.echo(f"{'.'.join(filter(None, (key, field)))} = {msgspec.json.encode(part).decode()}")
 
 
 def show_setting(
@@ -160,7 +160,7 @@ def show_setting(
 
     records = {f"{section}." if section else "": record for section, record in SECTIONS.items()}
     records |= {f"policy.({policy}) ": factory.options for policy, factory in POLICIES.items()}
-    rows = [(f"{prefix}{one}", *words) for prefix, record in records.items() for one, *words in described(record)]
+    rows = [(f"{prefix}{key}", *words) for prefix, record in records.items() for key, *words in described(record)]
     if not (found := [row for row in rows if name.lower() in row[0]]):
         raise TailpackError(f"no setting contains {name!r}; docs/reference/settings.md lists all of them")
     table = Table("setting", "default (range)", "meaning", box=None)

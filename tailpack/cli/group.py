@@ -1,4 +1,4 @@
-"""`tailpack autoscale`, `shadow` and `scaler`: for the consumer group of your own service."""
+"""`tailpack autoscale`, `shadow` and `scaler`, which are commands for the consumer group of your own service."""
 
 from pathlib import Path
 from typing import Annotated

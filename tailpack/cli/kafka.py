@@ -1,4 +1,4 @@
-"""`tailpack kafka`: an embedded broker. `tailpack topics create`: topics and rights of a run or of a group."""
+"""`tailpack kafka` runs an embedded broker. `tailpack topics create` creates topics and rights of a run or a group."""
 
 import os
 import subprocess
@@ -45,7 +45,7 @@ def stop(folder: Folder = None) -> None:
     """Stop every broker cleanly; the data remain."""
     kafka = Broker(folder)
     if kafka.address() is None:
-        Console().print(f"no broker runs from {kafka.folder}", highlight=False)
+        Console().print(f"no broker with data in {kafka.folder} runs", highlight=False)
         return
     kafka.stop()
     Console().print("stopped", highlight=False)
@@ -55,7 +55,7 @@ def status(folder: Folder = None) -> None:
     """Show whether each broker runs, and its address. Exit status 3 unless all run."""
     kafka = Broker(folder)
     if kafka.address() is None:
-        Console().print(f"no broker runs from {kafka.folder}; start one: tailpack kafka start", highlight=False)
+        Console().print(f"no broker with data in {kafka.folder} runs; start one: tailpack kafka start", highlight=False)
         raise typer.Exit(3)
     for number, node in kafka.nodes.items():
         state = f"up    pid {node.pid}" if node.pid else "down"
@@ -126,7 +126,7 @@ def create(
         configured = read(config, os.environ)
         connection, scaled = configured.connection, configured.settings
         topics.create_control_topics(connection, scaled, partitions)
-        created = ", ".join(qualified(connection.namespace, one) for one in CONTROL)
+        created = ", ".join(qualified(connection.namespace, topic) for topic in CONTROL)
         rights = acls.of_group(connection.namespace, scaled, outputs or ())
     else:
         from bench.scenario import load_scenario  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The command line: `tailpack --help`. A command's module is imported when that command, or its help, is requested."""
+"""The command line. The module of a command is imported only if the command is run or its help is printed."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ _interrupted: Final = threading.Event()
 
 START, OWN, DECIDE, RUN, LIST, KAFKA = "Start", "Your group", "Decide", "Run", "List", "Kafka"
 DEV: Final = ""
-"""Panel of the maintainers' commands, which the top-level help hides."""
+"""Panel of the commands for maintainers. The top-level help does not show it."""
 SERVER_OPTION: Final = "--bootstrap-servers kafka:9092"
 
 COMMANDS: Final = (
@@ -102,7 +102,7 @@ class Command(TyperCommand):
     """A command whose module is imported only when it runs or prints its help."""
 
     def __init__(self, path: str, target: str, example: str, panel: str) -> None:
-        """target: `module:function`. The summary is read from the source text, so nothing is imported."""
+        """target: "module:function". The summary is read from the source text, so that nothing is imported."""
         self.target = target
         hidden = not (panel or path.startswith("dev "))
         summary, example = _summary(*target.split(":")), f"Example: tailpack {example}"
@@ -141,7 +141,7 @@ class RenamedCommand(TyperCommand):
         words = path.split()
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
-        arguments = args if {"-h", "--help"} & set(args) else [*words, *args]  # words may be `--from`, then its folder
+        arguments = args if {"-h", "--help"} & set(args) else [*words, *args]  # words may end with `--from`
         root = self.root.make_context("tailpack", [], resilient_parsing=True)
         return command.make_context(path, arguments, root, **extra)
 
@@ -152,14 +152,14 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the named command. Raises click's error with similar names if it does not exist."""
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
-            own = {name: name for name, one in self.commands.items() if not one.hidden}
+            own = {name: name for name, command in self.commands.items() if not command.hidden}
             elsewhere = {
                 path.rsplit(" ", maxsplit=1)[-1]: path for path, *_, panel in COMMANDS if panel and " " in path
             }
             if args[0] in REMOVED and ctx.parent is None:
                 ctx.fail(f"`{args[0]}` was removed; use: {REMOVED[args[0]]}")
             similar = get_close_matches(args[0], own) or get_close_matches(args[0], elsewhere)
-            meant = ", ".join(f"'{(own if one in own else elsewhere)[one]}'" for one in similar)
+            meant = ", ".join(f"'{(own if name in own else elsewhere)[name]}'" for name in similar)
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {meant}?" if meant else ""))
         return super().resolve_command(ctx, args)
 
@@ -241,15 +241,15 @@ def _summary(module: str, function: str) -> str:
 
 
 def main() -> None:
-    """Run the command line. Errors that the user can fix print one line and exit with 2; Ctrl-C exits with 130."""
+    """Run the command line. The exit status is 2 after an error that the user can fix, and 130 after Ctrl-C."""
     for stop in STOP_SIGNALS:
         signal.signal(stop, _interrupt)
     sys.unraisablehook = _interrupt_again
     _interrupted.clear()
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its warnings concern nothing that the user can change
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # the user cannot act on its warnings
     try:
-        status = app(standalone_mode=False)  # else typer itself exits, and prints errors its own way
-        if status == INTERRUPTED:  # from typer after Ctrl-C, or from a command that saved its partial result
+        status = app(standalone_mode=False)  # otherwise typer would print errors and exit
+        if status == INTERRUPTED:  # after Ctrl-C, also if the command saved a partial result
             raise KeyboardInterrupt
         sys.exit(status)
     except (TailpackError, BenchError) as error:
@@ -269,7 +269,7 @@ def main() -> None:
             _fail(f"tailpack: Kafka: {error.args[0].str()}", 2)
         if not hasattr(error, "format_message"):
             raise
-        # click's own error for an option or argument: empty after the help; pydantic adds a prefix
+        # an error of click about an option; its message is empty after the help, and pydantic adds a prefix
         message = error.format_message().replace("Value error, ", "")
         if message.startswith("Missing argument 'SCENARIO"):
             message = f"{message.rstrip('.')}: for example w1, taxi; `tailpack list scenarios` lists all"
@@ -288,7 +288,7 @@ def _interrupt(*_: object) -> Never:
 
 
 def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Repeat SIGINT shortly after Python dropped a KeyboardInterrupt, as in finalisers and in the compiler."""
+    """Send SIGINT again if Python has ignored a KeyboardInterrupt, which it does in finalisers and compiled code."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         again = threading.Timer(INTERRUPT_DELAY_S, os.kill, (os.getpid(), signal.SIGINT))
         again.daemon = True

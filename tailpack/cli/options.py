@@ -60,7 +60,7 @@ def _seconds(text: str) -> int:
 
 
 def lowercase(name: str) -> str:
-    """Return a name in lower case; a path is returned unchanged."""
+    """Return a name in lower case, or a path unchanged."""
     return name if not name or re.search(r"\.(toml|csv|parquet|py)\b|/", name) else name.lower()
 
 
@@ -158,7 +158,7 @@ def checked_name(value: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise OSError if `folder` is not a folder, or cannot be created or written. Nothing is created."""
+    """Raise OSError if `folder` cannot be created or written. This function creates nothing."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not existing.is_dir():
         raise NotADirectoryError(20, "Not a directory", str(existing))
@@ -187,7 +187,7 @@ def check_policy(name: str) -> str:
 def load_with_trace(
     name: str, trace: Path | None, changes: dict[str, Any]
 ) -> "tuple[ScenarioFile, TraceFile | EventTrace | None]":
-    """Return a scenario with `changes`, and the trace that it plays: `trace`, else the one that the scenario names.
+    """Return a scenario with `changes`, and its trace: `trace`, or else the one that the scenario names.
 
     Raises InvalidSettingsError if either is invalid.
     """
@@ -209,9 +209,8 @@ def load_with_trace(
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
     """Return key → value of `--set` texts such as `policy=linear`. The last value of a key wins.
 
-    A value is parsed as TOML (numbers, true, false, quoted text), else taken as plain text.
-    named: values of other options, with _ for the dot of a key; None is left out.
-    Raises TailpackError if a text lacks its key or its value.
+    A value that is valid TOML (number, true, false, quoted text) is parsed, any other value is plain text.
+    named: values of other options; None is left out. Raises TailpackError if a text lacks its key or its value.
     """
     changes: dict[str, Any] = {}
     for text in texts or ():
@@ -239,11 +238,11 @@ def slo_changes(
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text
 
 
 def print_json(value: object, *, indented: bool = False) -> None:
-    """Print one object on standard output, on one line unless `indented`."""
+    """Print an object as JSON on standard output, on one line unless `indented`."""
     text = msgspec.json.encode(value)
     sys.stdout.write((msgspec.json.format(text, indent=1) if indented else text).decode() + "\n")

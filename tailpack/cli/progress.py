@@ -1,4 +1,4 @@
-"""Progress display of long commands, their last lines, and the hint for the next step."""
+"""Show the progress of long commands, their failures, and a hint for the next step."""
 
 import sys
 import time
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 LINE_INTERVAL_S: Final = 30.0
 """Interval of the progress lines if standard error is not a terminal."""
 MAX_FAILURES_SHOWN: Final = 5
-"""Number of failed runs that are listed; they mostly fail for the same reason."""
+"""Maximum number of failed runs that are listed. They mostly fail for the same reason."""
 
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Show progress on standard error; yield the function that updates it: `completed=, total=, advance=, status=`.
+    """Show progress on standard error; yield a function that updates it by keywords: completed, total, advance, status.
 
-    A terminal gets a bar, a log one line every 30 s.
+    A terminal shows a bar. A log gets a line every 30 s.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -52,9 +52,9 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
 
 @contextmanager
 def matrix_progress(what: str, folder: Path) -> "Iterator[Announce]":
-    """Show the progress of a matrix on standard error; yield the function that the matrix calls after each run.
+    """Show the progress of a matrix on standard error; yield a function that the matrix calls after each run.
 
-    After Ctrl-C it prints where finished runs are stored.
+    After Ctrl-C, print where finished runs are stored.
     """
     finished = 0
     try:
@@ -83,7 +83,7 @@ def show(markdown: str) -> None:
 
 
 def next_step(*commands: str, as_json: bool = False) -> None:
-    """Print on standard error what to do next, only on a terminal and without --json."""
+    """Print on standard error which commands to use next, but only on a terminal and without --json."""
     if sys.stderr.isatty() and not as_json:
         also = "".join(f"\n      {command}" for command in commands[1:])
         console = Console(stderr=True)
@@ -91,10 +91,10 @@ def next_step(*commands: str, as_json: bool = False) -> None:
 
 
 def finish(failed: Sequence[tuple[str, str]], folder: Path) -> None:
-    """List on standard error the runs that failed, with the reasons, and the folder with all results."""
+    """Print on standard error the failed runs with their reasons, and the folder that has all results."""
     console = Console(stderr=True)
     for run, why in failed[:MAX_FAILURES_SHOWN]:
         console.print(f"tailpack: {run}: {why}", highlight=False, soft_wrap=True, markup=False)
     if len(failed) > MAX_FAILURES_SHOWN:
-        console.print(f"tailpack: … and {len(failed) - MAX_FAILURES_SHOWN} more runs without a result", highlight=False)
+        console.print(f"tailpack: … and {len(failed) - MAX_FAILURES_SHOWN} more runs failed", highlight=False)
     console.print(f"tables and plots: {folder}", highlight=False, soft_wrap=True, markup=False)

@@ -1,4 +1,4 @@
-"""`tailpack demo`, `run` and `record`, and the single steps of a run: `dev load` and `dev jars`."""
+"""`tailpack demo`, `run` and `record`, and the steps of a run as separate commands: `dev load` and `dev jars`."""
 
 import shlex
 import tempfile

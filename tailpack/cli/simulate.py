@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from bench.simulation.sent_events import SentEvents
 
 COMPILING_S: Final = 20
-"""Typical compile time of the code that one run needs, on two cores."""
+"""Typical time on two cores in which the code for one run is compiled, in seconds."""
 TRACES: Final = (".csv", ".parquet")
 LATENCIES: Final = {"p50": "p50_s", "p99": "p99_s", "p99.9": "p999_s", "worst": "max_s"}
 COUNTS: Final = {
@@ -51,7 +51,7 @@ COUNTS: Final = {
     "reassigned": "reassignments",
     "partitions moved": "moved_partitions",
 }
-"""Label → field of the result."""
+"""Label in the table → field of the result."""
 
 
 def simulate(
@@ -116,7 +116,7 @@ def _simulate(chosen: "ScenarioFile", trace: Any, out: Path | None, *, best: boo
         result = _with_optimum(result, chosen, sent)
     if trace is not None:
         result = msgspec.structs.replace(result, scenario=trace.name)
-        note = f"{trace.name}: spacing of events within each second: {chosen.load.spacing}; --set spacing=… changes it"
+        note = f"{trace.name}: spacing of events within each second: {chosen.load.spacing} (--set spacing=… changes it)"
         if sent.trace is not None:
             note = f"{trace.name}: {sent.events:,} events at their recorded times, {sent.partitions} partitions"
         _note(note)
@@ -186,20 +186,20 @@ def optimum(
 
 
 def warn_live_only_faults(scenarios: "Iterable[ScenarioFile]") -> None:
-    """Warn on standard error about faults of each scenario that a simulation ignores."""
+    """Warn on standard error about faults that a simulation ignores."""
     from loadgen.faults import DUPLICATE, OUT_OF_ORDER, POISON, Fault  # noqa: PLC0415
 
     for scenario in scenarios:
         kinds = {fault.kind for fault in map(Fault.of, scenario.load.faults)} & {POISON, DUPLICATE, OUT_OF_ORDER}
         if kinds:
-            why = "live only; simulated events are in order, readable and not repeated"
+            why = "ignored; they need a live run"
             _note(f"{scenario.name}: load.faults: {', '.join(sorted(kinds))}: {why}")
 
 
 def _announce_compiler() -> None:
     from autoscaler.jit import load_compiler  # noqa: PLC0415
 
-    load_compiler(lambda: _note(f"compiling, once, for about {COMPILING_S} s"))
+    load_compiler(lambda: _note(f"compiling for about {COMPILING_S} s; later runs use the compiled code"))
 
 
 def _note(text: str) -> None:
@@ -207,7 +207,7 @@ def _note(text: str) -> None:
 
 
 def _with_optimum(result: "SimulationResult", scenario: "ScenarioFile", sent: "SentEvents") -> "SimulationResult":
-    """Return the result with the optimum of its events; if it cannot be computed, print why and return it unchanged."""
+    """Return the result with the optimum of its events. If that cannot be computed, print why."""
     from bench.simulation.optimum import find_optimum, why_not  # noqa: PLC0415  as above
 
     if why := why_not(scenario, sent):
@@ -254,7 +254,7 @@ def side_by_side(found: "ReplayResult") -> Table:
 
 
 def measured_in(measured: "MeasuredTimes") -> str:
-    """Return the times that the simulator takes from the run, in one line."""
+    """Return in one line the times that were measured in the run and are used by the simulator."""
     times = {
         "μ": f"{measured.service_rate:.1f} events/s",
         "pause of a moved partition": f"{duration(measured.pause_s)} ({measured.pauses} observations)",
@@ -313,8 +313,9 @@ def _simulate_chain(scenario: "ScenarioFile", sent: "SentEvents", out: Path | No
     Console().print(table)
 
 
-def _latency_and_cost(one: "ChainResult | StageResult") -> tuple[str, ...]:
-    return count(one.events), share(one.in_sla), duration(one.p999_s), duration(one.max_s), minutes(one.replica_minutes)
+def _latency_and_cost(result: "ChainResult | StageResult") -> tuple[str, ...]:
+    latencies = (duration(result.p999_s), duration(result.max_s))
+    return count(result.events), share(result.in_sla), *latencies, minutes(result.replica_minutes)
 
 
 def _searching(events: int) -> Status:

@@ -48,9 +48,9 @@ def paper(
 
     rows: list[Statement] = []
     missing: list[Missing] = []
-    for one in [match_name(name.lower(), NAMES, what="paper")] if name else NAMES:
-        with matrix_progress(one, out) as announce:
-            found = _study(one, quick, seeds)(out / one, processes=processes, announce=announce)
+    for paper in [match_name(name.lower(), NAMES, what="paper")] if name else NAMES:
+        with matrix_progress(paper, out) as announce:
+            found = _study(paper, quick, seeds)(out / paper, processes=processes, announce=announce)
         rows += found.rows
         missing += found.missing
     result = StudyResult(rows=tuple(rows), missing=tuple(missing))
@@ -61,12 +61,12 @@ def paper(
         print_json(result)
     else:
         show(text)
-    finish([(one.run, one.why) for one in missing], out)
+    finish([(run.run, run.why) for run in missing], out)
     raise typer.Exit(1 if missing else 0)
 
 
 def _study(name: str, quick: bool, seeds: int | None) -> "Callable[..., StudyResult]":
-    """Return the function that reproduces a paper, with the requested seeds, shortened if `quick`."""
+    """Return a function that reproduces a paper with these seeds. quick: whether it uses fewer events."""
     from functools import partial  # noqa: PLC0415
 
     from studies import consistent_grouping, ezzeddine, landau  # noqa: PLC0415  compiled code only where it is needed

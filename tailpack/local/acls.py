@@ -1,4 +1,4 @@
-"""The minimal rights (ACLs) of each service: printed as commands of kafka-acls, or created."""
+"""Print the minimal rights (ACLs) of each service as commands of kafka-acls, or create them."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from tailpack.errors import TailpackError
 READ: Final = ("Read",)
 WRITE: Final = ("Write",)
 BOTH: Final = ("Read", "Write")
-"""Both operations imply Describe."""
+"""In Kafka, both operations include Describe."""
 DEADLINE_S: Final = 15.0
 
 
@@ -38,7 +38,7 @@ class Right:
 
 
 Rights = dict[str, list[Right]]
-"""Role → its rights. A role is one service, under one principal."""
+"""Role → its rights. A role is a service with its own principal."""
 
 
 def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -> Rights:
@@ -47,7 +47,7 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -
     outputs: topics that the replicas write.
     """
     group, events = scaled.group_in(namespace), scaled.topic_in(namespace)
-    plans, journal, progress = (_topic(namespace, one) for one in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS))
+    plans, journal, progress = (_topic(namespace, topic) for topic in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS))
     observed = [Right(ResourceType.TOPIC, events, ("Describe",)), Right(ResourceType.GROUP, group, ("Describe",))]
     reader = Right(ResourceType.GROUP, qualified(namespace, "autoscaler.reader"), ("Describe",))
     return {
@@ -70,12 +70,12 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -
 def of_run(namespace: str) -> Rights:
     """Return the rights of the pipeline's services, the load, the live view and the report."""
     named = {topic: _topic(namespace, topic) for topic in Topic}
-    outputs = [qualified(namespace, one) for one in (Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS)]
+    outputs = [qualified(namespace, topic) for topic in (Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS)]
     scaled = of_group(namespace, ScaledGroup(), outputs)
 
     def service(group: Group, reads: Sequence[Topic], *writes: Topic) -> list[Right]:
-        """Return the rights of a stage, which at its start reads back its own outputs and dead letters."""
-        rights = [named[read](READ) for read in reads] + [named[one](BOTH) for one in (*writes, Topic.DEAD_LETTERS)]
+        """Return the rights of a stage. At its start, a stage reads its own earlier outputs and dead letters."""
+        rights = [named[read](READ) for read in reads] + [named[topic](BOTH) for topic in (*writes, Topic.DEAD_LETTERS)]
         return [*rights, Right(ResourceType.GROUP, qualified(namespace, group), READ)]
 
     settled, scheduled, sent = Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT
@@ -88,14 +88,14 @@ def of_run(namespace: str) -> Rights:
         "notification": service(Group.NOTIFICATION, (settled, scheduled), sent),
         **{role: scaled[role] for role in ("autoscaler", "keda", "shadow")},
         "load": [named[Topic.ORDERS_PLACED](WRITE), named[Topic.PAYMENTS_REQUESTED](WRITE), named[settled](READ)],
-        "report": [*(named[one](READ) for one in Topic), watcher],
+        "report": [*(named[topic](READ) for topic in Topic), watcher],
     }
 
 
 def commands(rights: Rights, users: Mapping[str, str]) -> list[str]:
     """Return a `kafka-acls` command for each right. users: role → name of its principal; default: the role."""
     lines = []
-    for role, right in ((role, right) for role, ones in rights.items() for right in ones):
+    for role, right in ((role, right) for role, granted in rights.items() for right in granted):
         kind = right.kind.name.lower().replace("_", "-")
         words = ["--add", "--allow-principal", f"User:{users.get(role, role)}", f"--{kind}", right.name]
         words += [word for operation in right.operations for word in ("--operation", operation)]
@@ -105,14 +105,14 @@ def commands(rights: Rights, users: Mapping[str, str]) -> list[str]:
 
 
 def create(connection: Connection, rights: Rights, users: Mapping[str, str]) -> None:
-    """Create the rights on the brokers; existing ones remain. Raises TailpackError."""
+    """Create the rights on the brokers. Existing rights remain. Raises TailpackError."""
     bindings = []
-    for role, right in ((role, right) for role, ones in rights.items() for right in ones):
+    for role, right in ((role, right) for role, granted in rights.items() for right in granted):
         pattern = ResourcePatternType.PREFIXED if right.is_prefix else ResourcePatternType.LITERAL
         user = (f"User:{users.get(role, role)}", "*")
         allowed = [AclOperation[operation.upper()] for operation in right.operations]
         bindings += [
-            AclBinding(right.kind, right.name, pattern, *user, one, AclPermissionType.ALLOW) for one in allowed
+            AclBinding(right.kind, right.name, pattern, *user, action, AclPermissionType.ALLOW) for action in allowed
         ]
     try:
         admin = AdminClient(connection.librdkafka())  # a variable keeps it alive until the requests are answered

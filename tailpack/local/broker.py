@@ -1,4 +1,4 @@
-"""Apache Kafka as child processes: KRaft nodes on loopback, with their data in a folder that the user chooses."""
+"""Run Apache Kafka as child processes: KRaft nodes on loopback, with their data in one folder."""
 
 import os
 import signal
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from autoscaler.live.launchers.processes import process_identity
 from contracts.children import last_log_line
+from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
 from loadgen.children import defer_stop_signals
 from tailpack.errors import TailpackError
@@ -29,11 +30,11 @@ from tailpack.local.jars import ensure, java
 from tailpack.local.ports import LOOPBACK, free_ports
 
 READY_DEADLINE_S: Final = 90.0
+"""Maximum time to start. After a kill, a broker first recovers its logs, which is slow on a slow disk."""
 FORMAT_DEADLINE_S: Final = 90
-"""After a kill, a broker first recovers its logs, which takes tens of seconds on a slow disk."""
 STOP_DEADLINE_S: Final = 30.0
 JVM: Final = ("-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Serial collector and C1 compiler: the broker shares the cores with all other processes and runs for minutes."""
+"""Options that save CPU (serial collector, C1 compiler), because all processes of a run share the cores."""
 STATE_FILE: Final = "broker.json"
 CLUSTER_ID: Final = "dGFpbHBhY2stZW1iZWRkZQ"
 
@@ -45,7 +46,7 @@ class Node:
     folder: Path
     properties: str = PROPERTIES
     _started: "list[subprocess.Popen[bytes]]" = field(default_factory=list, repr=False, compare=False)
-    """Child processes of this object, so that `reap` can collect their exit status."""
+    """Child processes of this object. `reap` collects their exit statuses."""
 
     @property
     def log(self) -> Path:
@@ -60,11 +61,13 @@ class Node:
 
     @property
     def state(self) -> NodeState | None:
-        """The node's ports and process as of its last start; None before its first start."""
+        """The node's ports and process at its last start; None: it was never started."""
         try:
             return msgspec.json.decode((self.folder / STATE_FILE).read_bytes(), type=NodeState)
         except FileNotFoundError:
             return None
+        except (OSError, *DECODE_ERRORS) as broken:
+            raise TailpackError(f"{self.folder}: {STATE_FILE} is unreadable ({broken}); use another folder") from broken
 
     def process(self) -> psutil.Process | None:
         """Return the node's process; None if it does not run."""
@@ -76,7 +79,7 @@ class Node:
         return None
 
     def prepare(self, jars: Path, state: NodeState) -> None:
-        """Write the configuration with the ports of `state`, and format the data folder unless it is formatted."""
+        """Write the configuration with the ports of `state`. Format the data folder if it is not formatted."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._save(state)
         write_configuration(self.folder, state, self.properties)
@@ -105,7 +108,7 @@ class Node:
             self._save(state, pid=process.pid, identity=process_identity(process.pid))
 
     def wait_until_ready(self, deadline_s: float) -> None:
-        """Wait until the node serves clients. deadline_s: by time.monotonic(). Raises TailpackError."""
+        """Wait until the node serves clients. deadline_s: a time of time.monotonic(). Raises TailpackError."""
         state = self.state
 
         def answers() -> bool:
@@ -133,14 +136,14 @@ class Node:
 
 
 class Broker:
-    """An embedded Kafka. Its nodes are numbered from 1. A single node uses `folder` itself, several use its folders
-    node-1, node-2, … With three nodes each partition has three copies, two of which must acknowledge a write.
+    """An embedded Kafka. Its nodes are numbered from 1. With three nodes, each partition has three copies, two of which
+    must acknowledge a write.
 
-    folder: None: the folder of `tailpack kafka start`.
-    brokers: number of nodes; None: as many as the folder holds, one in a new folder.
+    folder: folder of a single node; several nodes use its subfolders node-1, node-2, … None: that of `kafka start`.
+    brokers: number of nodes; None: as many as the folder already has, else 1.
     properties: template of server.properties, with the placeholders of PROPERTIES.
-    advertised_port: port on which a node listens → port that it advertises, such as that of a proxy; 0: the same port.
-    Raises TailpackError if the folder holds a different number of nodes.
+    advertised_port: maps the port of a node to the port that it advertises, for example of a proxy; 0: the same port.
+    Raises TailpackError if the folder has a different number of nodes.
     """
 
     def __init__(
@@ -162,7 +165,7 @@ class Broker:
     @cached_property
     def nodes(self) -> dict[int, Node]:
         """The nodes by number, running or not."""
-        folders = [self.folder] if self._size == 1 else [self._folder(one) for one in range(1, self._size + 1)]
+        folders = [self.folder] if self._size == 1 else [self._folder(number) for number in range(1, self._size + 1)]
         return {number: Node(folder, self._properties) for number, folder in enumerate(folders, start=1)}
 
     @property
@@ -172,7 +175,7 @@ class Broker:
 
     @property
     def addresses(self) -> dict[int, str]:
-        """Address of each node as of its last start; nodes that never started are left out."""
+        """Address of each node at its last start, without nodes that were never started."""
         return {number: node.state.address for number, node in self.nodes.items() if node.state}
 
     def address(self) -> str | None:
@@ -180,7 +183,7 @@ class Broker:
         return ",".join(self.addresses.values()) if any(node.pid for node in self.nodes.values()) else None
 
     def start(self, port: int = 0) -> str:
-        """Start every node that does not run, wait until each serves clients, return their bootstrap addresses.
+        """Start every node that does not run, and wait until each node serves clients. Return the bootstrap addresses.
 
         port: port of the first node; the others use the following ports. 0: the ports of the last start, or free ones.
         Raises TailpackError if a port is taken, Java is missing, or a node is not ready within 90 s.
@@ -189,18 +192,18 @@ class Broker:
         return ",".join(self.addresses.values())
 
     def stop(self) -> None:
-        """Stop every node with SIGTERM, after 30 s with SIGKILL. Data and ports remain for the next start."""
+        """Stop every node with SIGTERM, or after 30 s with SIGKILL. The next start uses the same data and ports."""
         _stop(list(self.nodes.values()))
 
     def kill(self, node: int = 1) -> None:
-        """Kill a node with SIGKILL, as a crash would: for tests."""
+        """Kill a node with SIGKILL. Tests use it to simulate a crash."""
         if process := self.nodes[node].process():
             os.kill(process.pid, signal.SIGKILL)
             process.wait(STOP_DEADLINE_S)
             self.nodes[node].reap()
 
     def _launch(self, states: Sequence[NodeState]) -> None:
-        """Start these nodes and wait until each serves clients; if one does not, stop them all."""
+        """Start these nodes, and wait until each one serves clients. If one does not, stop them all."""
         java()  # raises before anything is written into the folder
         jars, nodes = ensure("kafka"), [self.nodes[state.node] for state in states]
         with ThreadPoolExecutor(max_workers=len(states) or 1) as pool:
@@ -211,12 +214,12 @@ class Broker:
                 node.launch(jars, state)
             for node in nodes:
                 node.wait_until_ready(deadline_s)
-        except BaseException:  # Ctrl-C included: a half-started broker is never left behind
+        except BaseException:  # also after Ctrl-C: no half-started broker may remain
             _stop(nodes)
             raise
 
     def _states(self, port: int) -> list[NodeState]:
-        """Return the ports for the nodes that do not run. If others run, these know the previous ports: reuse them."""
+        """Return the ports for the nodes that do not run. These do not change if other nodes run, which use them."""
         down = [node.state for node in self.nodes.values() if node.pid is None]
         if len(down) == len(self.nodes):
             assigned = assign_ports(down, port)

@@ -1,4 +1,4 @@
-"""Configuration of an embedded Kafka node: its ports, those of the other controllers, and server.properties."""
+"""Write the configuration of an embedded Kafka node, and choose its ports."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import msgspec
 from tailpack.local.ports import LOOPBACK, free_ports
 
 REPLICATION: Final = 3
-"""Copies of each partition, if the cluster has as many nodes."""
+"""Number of copies of each partition, in a cluster with at least as many nodes."""
 
 PROPERTIES: Final = """\
 process.roles=broker,controller
@@ -64,7 +64,7 @@ appender.out.layout.pattern = %d %-5p %c{1}: %m%n
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True, rename={"advertised_port": "door", "identity": "who"}):
-    """Ports and process of a node. All ports are on loopback."""
+    """Ports and process of a node. All ports are on 127.0.0.1."""
 
     port: int
     """Port on which the node listens for clients."""
@@ -76,7 +76,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True, rename={"advertised_p
     pid: int = 0
     """Process id; 0: not started yet."""
     identity: str = ""
-    """Identity of the process, see contracts.children: a later process may get the same pid."""
+    """Identity of the process, because a later process may get the same pid; see contracts.children."""
 
     @property
     def address(self) -> str:
@@ -85,15 +85,15 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True, rename={"advertised_p
 
     @property
     def heap(self) -> str:
-        """Java's heap limit, smaller in a cluster: three large heaps would not fit."""
+        """Java's heap limit. It is smaller in a cluster, so that three heaps fit into memory."""
         return "-Xmx384m" if len(self.quorum) == 1 else "-Xmx256m"
 
 
 def assign_ports(before: Sequence[NodeState | None], port: int) -> list[NodeState]:
     """Return the ports for the nodes of a stopped cluster, numbered from 1.
 
-    before: each node's state of its last start. port: port of the first node; the others use the following ports. 0:
-    the ports of the last start, or free ones. Raises TailpackError if a port is taken.
+    before: state of each node at its last start. port: port of the first node; the others use the following ports. 0:
+    the ports of the last start, or else free ports. Raises TailpackError if a port is taken.
     """
     last = [state.port if state else 0 for state in before]
     wanted = [port + offset for offset in range(len(before))] if port else last

@@ -1,6 +1,6 @@
 """Find Java, and download the jars of Kafka from Maven Central: once, verified, outside the checkout.
 
-A lock file lists every jar with its SHA-256, so only these jars are used, and later starts need no network.
+A lock file lists every jar with its SHA-256. Verified jars are stored in a cache, so that later starts need no network.
 """
 
 import fcntl
@@ -25,7 +25,7 @@ Bundle = Literal["kafka"]
 TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)"}
 MAX_CONNECTIONS: Final = 8
 ANSWER_TIMEOUT_S: Final = 60
-"""Longest time that a repository may take to answer."""
+"""Maximum time until a repository answers, in seconds."""
 MIN_JAVA: Final = 17
 INSTALL_HINT: Final = (
     "install one: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu) or `brew install openjdk@17` (macOS)"
@@ -54,7 +54,7 @@ def locked(bundle: Bundle) -> list[Jar]:
 
 
 def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> Path:
-    """Return the folder with every jar of `bundle`; download them if any is missing or differs from the lock file.
+    """Return the folder with every jar of `bundle`. Download them if one is missing or differs from the lock file.
 
     announce: called once, before a download. Raises TailpackError if a jar cannot be downloaded or verified.
     """
@@ -66,15 +66,15 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
     with ExitStack() as stack:
         handle = os.open(cache_folder(), os.O_RDONLY)
         stack.callback(os.close, handle)
-        fcntl.flock(handle, fcntl.LOCK_EX)  # on the folder itself: no lock file remains, and SIGKILL releases it
-        if not _invalid_jars(jars, folder):  # another process fetched it while we waited
+        fcntl.flock(handle, fcntl.LOCK_EX)  # the folder is locked, not a file: nothing remains, even after SIGKILL
+        if not _invalid_jars(jars, folder):  # another process has downloaded them meanwhile
             return folder
         announce(f"downloading {TITLES[bundle]} from Maven Central, once, into {folder}")
         fresh = Path(tempfile.mkdtemp(prefix=f"{bundle}-", dir=cache_folder()))
         try:
             _fetch(jars, fresh)
             if invalid := _invalid_jars(jars, fresh):
-                raise TailpackError(f"{invalid[0]}: checksum differs from the lock file; nothing installed, try again")
+                raise TailpackError(f"{invalid[0]}: checksum differs from the lock file: not installed; try again")
             fresh.chmod(0o755)  # an image is built as root and run as another user
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)

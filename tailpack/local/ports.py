@@ -1,4 +1,4 @@
-"""Find free ports on loopback for processes that start now and may restart."""
+"""Find free ports on 127.0.0.1 for processes that start now and may restart."""
 
 import random
 import socket
@@ -18,14 +18,14 @@ EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port() -> int:
-    """Return a port on loopback on which no process listens now."""
+    """Return a port of 127.0.0.1 on which no process listens now."""
     return free_ports([0])[0]
 
 
 def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
-    """Return these ports, with a free port for each 0. Raises TailpackError if one is taken or invalid.
+    """Return these ports, with a free port in place of each 0. Raises TailpackError if a port is taken or invalid.
 
-    option: command-line option to name in the error.
+    option: command-line option that the error names.
     """
     if max(wanted, default=0) > HIGHEST_PORT:
         raise TailpackError(f"{max(wanted)} is not a valid port (maximum {HIGHEST_PORT}); choose another with {option}")
@@ -46,10 +46,10 @@ def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
 
 
 def _bind_free_port(probe: socket.socket) -> None:
-    """Bind to a random port outside the ephemeral range; if none is free, to one that the system chooses.
+    """Bind to a random port outside the ephemeral range. If none is free, the system chooses a port.
 
-    While a process starts or restarts, an outgoing connection may take its port if that is ephemeral, even the client
-    that tries to reach the process: it is then connected to itself.
+    While a process restarts, an outgoing connection could take its port if the port were ephemeral. A client that tries
+    to reach the process could even connect to itself.
     """
     first = HIGHEST_PORT + 1
     with suppress(OSError, ValueError):

@@ -8,11 +8,11 @@ import msgspec
 import psutil
 
 FULL_CPU_SHARE: Final = 0.95
-"""Busy share of the time of all cores above which the machine counts as saturated."""
+"""The machine counts as saturated if all cores together are busy for more than this share of the time."""
 
 
 class Usage(msgspec.Struct, kw_only=True):
-    """CPU and memory of one process over a run. Memory is PSS on Linux, elsewhere the unshared part (USS)."""
+    """CPU and memory of one process during a run. Memory is PSS on Linux, and unshared memory (USS) elsewhere."""
 
     name: str
     cpu_s: float = 0.0
@@ -26,21 +26,21 @@ class Usage(msgspec.Struct, kw_only=True):
 
 
 class ResourceMeter:
-    """Sums up samples, taken every few seconds, by process name; a restarted replica counts as the same process."""
+    """Sums up samples of CPU and memory by process name. A restarted replica counts as the same process."""
 
     def __init__(self) -> None:
         self.usages: dict[str, Usage] = {}
         self.peak_mib = 0.0
         self.full_s = 0.0
-        """Seconds in which all cores of this machine were busy. The owner may reset it to 0."""
+        """Seconds in which all cores of this machine were busy. A caller may reset it to 0."""
         self._cores: tuple[float, float] | None = None
         """Busy and idle seconds of all cores at the last sample."""
         self._last: dict[tuple[str, int], tuple[float, float]] = {}
 
     def sample(self, processes: Mapping[str, int], now: float) -> float:
-        """Measure the processes (name → pid); return their memory in MiB.
+        """Measure processes (name → pid), and return the sum of their memory in MiB. Ended processes are ignored.
 
-        now: monotonic seconds. Processes that have ended are left out.
+        now: monotonic time, s.
         """
         total = 0.0
         for name, pid in processes.items():
@@ -75,6 +75,6 @@ class ResourceMeter:
         self._cores = cores
 
     def save(self, path: Path) -> None:
-        """Write the usages as JSON, in descending order of CPU time."""
+        """Write the usages as JSON. The process with the most CPU time comes first."""
         rows = sorted(self.usages.values(), key=lambda usage: -usage.cpu_s)
         path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))

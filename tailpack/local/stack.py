@@ -1,4 +1,4 @@
-"""The processes of one run on one machine: services, autoscaler (it starts the Payment replicas), load generator."""
+"""Run the processes of a run on one machine: services, load generator, and the autoscaler, which starts replicas."""
 
 import os
 import signal
@@ -15,6 +15,7 @@ import msgspec
 from autoscaler.live.launcher import stop_orphans
 from autoscaler.live.launchers.processes import ProcessLauncher, read_pid_files
 from bench.scenario import Scenario
+from contracts.children import limit_log
 from contracts.connection import Connection
 from contracts.validation import as_environment
 from loadgen.children import STOP_DEADLINE_S, Child, python_module
@@ -37,11 +38,12 @@ class Supervised(Child):
     _restart_at: float | None = None
 
     def supervise(self, now: float) -> str | None:
-        """Restart the process after its end, with growing delays. Return a sentence if something happened, else None.
+        """Restart the process if it has ended, after a growing delay. Return a sentence about it; None: nothing to do.
 
-        now: monotonic seconds.
+        now: monotonic time, s.
         """
         if self.exit_status is None:
+            limit_log(self.log)
             return None
         if self._restart_at is None:
             pause = RESTART_BACKOFF_S[min(self.restarts, len(RESTART_BACKOFF_S) - 1)]
@@ -63,7 +65,7 @@ class Stack:
     connection: Connection
     folder: Path
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """Environment of every process, to which that process's settings are added."""
+    """Environment variables of every process. The process's settings are added."""
     children: list[Supervised] = field(default_factory=list)
     """Processes in the order in which they were started."""
     ports: dict[str, int] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class Stack:
 
     @property
     def start_file(self) -> Path:
-        """File that the generator waits for. It contains the time of second 0, µs since 1970."""
+        """File for which the generator waits. It contains the time of second 0, µs since 1970."""
         return self.folder / "start_at"
 
     def start(
@@ -85,9 +87,9 @@ class Stack:
     ) -> None:
         """Start every process of the scenario's topology. Returns before they are ready; see `unhealthy`.
 
-        web_port: port of Locust's web UI; None runs it headless.
+        web_port: port of Locust's web page; None: without it.
         load_workers: number of generator processes.
-        only_load: start the generator alone; services and autoscaler run elsewhere.
+        only_load: whether to start only the generator, because services and autoscaler run elsewhere.
         """
         if not only_load:
             self.start_services()
@@ -106,7 +108,7 @@ class Stack:
             self.load_parts.append(self._start(name, "loadgen.drivers", settings | by | page | {"PART": str(part)}))
 
     def _order_url(self) -> str:
-        """Return the address of the local Order service, or the one in the environment."""
+        """Return the address of the local Order service, or else of the one that the environment names."""
         if "order" in self.ports:
             return f"http://127.0.0.1:{self.ports['order']}"
         if elsewhere := self.environ.get("TAILPACK_ORDER_URL", ""):
@@ -128,12 +130,12 @@ class Stack:
         return [name for name, port in self.ports.items() if not _is_healthy(port)]
 
     def failed(self) -> Supervised | None:
-        """Return a process that must not restart or has reached the limit of restarts; None if there is none."""
+        """Return an ended process that is not restarted, because it runs once or has failed too often; else None."""
         ended = [child for child in self.children if child.exit_status is not None]
         return next((child for child in ended if self._runs_once(child) or child.restarts >= START_ATTEMPTS), None)
 
     def supervise(self, now: float) -> list[str]:
-        """Restart services and autoscaler that have ended; return a sentence for each event."""
+        """Restart services and autoscaler if they have ended. Return a sentence for each end and each restart."""
         return [event for child in self.children if not self._runs_once(child) and (event := child.supervise(now))]
 
     def _runs_once(self, child: Supervised) -> bool:
@@ -145,7 +147,7 @@ class Stack:
         return {child.name: child.pid for child in self.children if child.pid} | replicas
 
     def stop(self) -> None:
-        """Stop all processes: first the generator, so that it saves its counts, then all others in parallel."""
+        """Stop the generator, wait until it has saved its counts, and then stop all other processes in parallel."""
         for part in self.load_parts:
             part.terminate()
         for part in self.load_parts:
@@ -155,7 +157,7 @@ class Stack:
         until_s = time.monotonic() + STOP_DEADLINE_S
         for child in self.children:
             child.wait(until_s - time.monotonic())
-        # an autoscaler that was killed leaves its replicas running
+        # a killed autoscaler does not stop its replicas
         stop_orphans(ProcessLauncher(self.replica_folder), REPLICA_DEADLINE_S)
 
     def _start(
@@ -198,6 +200,7 @@ class Stack:
 
 
 def _is_healthy(port: int) -> bool:
-    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=HEALTH_TIMEOUT_S) as one:
-        return bool(one.status == 200)
+    url = f"http://127.0.0.1:{port}/healthz"
+    with suppress(OSError), urllib.request.urlopen(url, timeout=HEALTH_TIMEOUT_S) as answer:
+        return bool(answer.status == 200)
     return False

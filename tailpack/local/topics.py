@@ -1,4 +1,4 @@
-"""Create topics. This is the first step of a run, so errors of the connection to Kafka appear here."""
+"""Create topics. This is the first request of a run, so errors of the connection to Kafka are reported here."""
 
 import tempfile
 import uuid
@@ -28,7 +28,7 @@ ADVICE: Final[dict[int, str]] = {
     KafkaError._AUTHENTICATION: "correct sasl.mechanism, sasl.username or sasl.password",
     KafkaError._SSL: "correct security.protocol or ssl.ca.location",
 }
-"""Error → remedy, for errors that librdkafka would retry forever."""
+"""Error → remedy. These are errors after which librdkafka would retry forever."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Kills in mid-run, with real Payment replicas: nothing is lost, and the group goes on."""
+"""Real Payment replicas are killed during a run: no event is lost, and the group continues."""
 
 import signal
 from pathlib import Path
@@ -38,6 +38,6 @@ def test_a_broker_that_is_killed_and_comes_back_costs_holds_and_no_payment(
         psutil.Process(autoscaler.pids()["payment-0"]).kill()
         wait_for(lambda: [len(plan.replicas) for plan in autoscaler.plans()] == [2, 1, 2], "plans after the outage")
         autoscaler.signal(signal.SIGTERM)
-        status, said = autoscaler.ended()
+        status, output = autoscaler.ended()
         assert status == 0
-        assert all(line.startswith("autoscaler: warning: ") for line in said.splitlines()), said
+        assert all(line.startswith("autoscaler: warning: ") for line in output.splitlines()), output

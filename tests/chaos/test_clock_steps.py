@@ -15,7 +15,9 @@ pytestmark = [pytest.mark.kafka, needs_libfaketime]
 STEPPED = re.compile(r"clock: wall clock jumped by [+-]\d+\.\d s").match
 
 
-def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_a_jump_of_the_wall_clock_kills_no_replica_and_stops_no_tick(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
     create_topics(kafka, namespace, PARTITIONS)
     clock = SteppedClock(tmp_path)
     with Autoscaler(kafka, namespace, tmp_path / "state", more=clock.environ) as autoscaler:
@@ -24,9 +26,9 @@ def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(kafka: str, namespac
         before = autoscaler.pids()
         for noticed, step_s in enumerate([3600, 0], start=1):
             clock.set(step_s)
-            told = wait_for(lambda number=noticed: told_by(autoscaler, number), "the step is noticed")
-            autoscaler.wait_for_tick(lambda tick, told=told: tick.tick >= told.tick + 4, "four more ticks")
-            wait_for(lambda: autoscaler.get("/healthz")["status"] == "ok", "it is well")
+            jump = wait_for(lambda number=noticed: reported_jump(autoscaler, number), "the step is noticed")
+            autoscaler.wait_for_tick(lambda tick, jump=jump: tick.tick >= jump.tick + 4, "four more ticks")
+            wait_for(lambda: autoscaler.get("/healthz")["status"] == "ok", "it is healthy")
         ticks = autoscaler.ticks()[5:]
         assert [one.missing for one in ticks if one.missing] == [], "something was always known"
         assert autoscaler.pids() == before
@@ -42,6 +44,6 @@ def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(kafka: str, namespac
         assert len(autoscaler.plans()) == 1
 
 
-def told_by(autoscaler: Autoscaler, number: int) -> TickRecord | None:
+def reported_jump(autoscaler: Autoscaler, number: int) -> TickRecord | None:
     """Return the tick that noticed the so-manyth step."""
     return next(iter([one for one in autoscaler.ticks() if any(map(STEPPED, one.problems))][number - 1 :]), None)

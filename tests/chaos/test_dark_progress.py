@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.long]
 TWO = {"TAILPACK_MIN_REPLICAS": "2"}
 
 
-def test_without_the_progress_topic_nobody_is_killed_and_the_group_still_grows(
+def test_no_replica_is_killed_without_the_progress_topic_and_the_group_can_grow(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
     create_topics(kafka, namespace, PARTITIONS)

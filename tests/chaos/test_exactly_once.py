@@ -72,12 +72,12 @@ def test_outputs_are_visible_once_if_replicas_are_killed_at_random(group: Paymen
         dead = chance.choice(sorted(group.processes))
         report = group.progress[dead]
         group.kill(dead)
-        heir, told = f"payment-{number + 3}", chance.random() < 0.5
-        group.start(heir)
+        successor, is_announced = f"payment-{number + 3}", chance.random() < 0.5
+        group.start(successor)
         names = [*sorted(group.processes)]
         evicted = Eviction(replica=dead, member_id=report.member_id, incarnation=report.incarnation)
         spread = {partition: names[partition % 3] for partition in range(PARTITIONS)}
-        group.plan(names, spread, evictions=(evicted,) if told else ())
+        group.plan(names, spread, evictions=(evicted,) if is_announced else ())
         group.wait_for_owners(spread)
     assert_once(group)
 

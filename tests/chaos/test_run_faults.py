@@ -1,4 +1,4 @@
-"""A run of the whole pipeline while its parts are killed: it goes on, nothing is lost, no effect happens twice."""
+"""Parts of the pipeline are killed during a run: no event is lost, and no effect happens twice."""
 
 import signal
 from collections.abc import Iterator

@@ -155,6 +155,14 @@ async def unreadable() -> None:
     assert "CorruptRecord" in last.value.reason
 
 
+@CHECKS.of("a length beyond the batch is an error behind a header name that is no text, too")
+async def beyond() -> None:
+    raw = bytearray(odd_batch(b"a", b"b", bytes(20)).build())
+    key = raw.rindex(b"\x06odd")
+    raw[key : key + 7] = b"\xfe\xff\xff\xff\xff\xff\x0f"  # a key of 16 TB
+    assert [one.value for one in unpacked(bytes(raw), check_crcs=False)] == [b"a", b"b", b""]
+
+
 @CHECKS.of("a batch that unpacks to more than the limit is replaced by one record at its last offset")
 async def too_large() -> None:
     limit_unpacking(0.1)

@@ -84,9 +84,9 @@ def scaler(kafka: str, namespace: str, folder: Path) -> Iterator[Scaler]:
     finally:
         running.channel.close()
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=DEADLINE_S)[1]
-        assert process.returncode == 0, said
-        assert "Traceback" not in said, said
+        errors = process.communicate(timeout=DEADLINE_S)[1]
+        assert process.returncode == 0, errors
+        assert "Traceback" not in errors, errors
 
 
 def plans(kafka: str, namespace: str) -> PlanLog:
@@ -114,8 +114,8 @@ def test_the_metric_is_the_count_of_the_newest_plan_also_after_a_restart(
         wait_for(lambda: keda.metric() == 5, "the same after a restart")
         log.write(("pod-a",), None, "fewer")
         wait_for(lambda: keda.metric() == 1, "a plan after the restart")
-        status, said = keda.health()
-        assert (status, said["status"]) == (200, "ok")
+        status, body = keda.health()
+        assert (status, body["status"]) == (200, "ok")
 
 
 def test_many_open_streams_do_not_block_other_calls(kafka: str, namespace: str, tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ def test_the_scaler_reports_the_last_plan_and_a_problem_while_kafka_is_down(
     with scaler(kafka, namespace, tmp_path) as keda:
         wait_for(lambda: keda.metric() == 3, "the plan")
         private_broker.stop()
-        status, said = wait_for(lambda: (found := keda.health())[1]["status"] == "degraded" and found, "the problem")
+        status, body = wait_for(lambda: (found := keda.health())[1]["status"] == "degraded" and found, "the problem")
         assert status == 200, "a restart would forget the plan and mend nothing"
-        assert said["problems"]["plans"].endswith("; plan 1 stays in force")
+        assert body["problems"]["plans"].endswith("; plan 1 stays in force")
         assert keda.metric() == 3
         private_broker.start()
         wait_for(lambda: keda.health()[1]["status"] == "ok", "the end of the problem")

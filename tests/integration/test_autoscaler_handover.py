@@ -52,7 +52,7 @@ def test_a_replica_stopped_by_an_operator_hands_over_its_partitions_and_is_repla
         assert without.evictions == whole.evictions == ()
         at_us = {one.change: one.at_us for one in autoscaler.changes("payment-1")}
         assert ReplicaChange.DIED not in at_us
-        assert without.at_us < at_us[ReplicaChange.LEFT], "the others are told while it still serves"
+        assert without.at_us < at_us[ReplicaChange.LEFT], "the others get a plan while it still serves"
         assert at_us[ReplicaChange.LEFT] < at_us[ReplicaChange.STARTED] < at_us[ReplicaChange.READY]
         assert autoscaler.pids()["payment-1"] != victim
         settled = load.settled()

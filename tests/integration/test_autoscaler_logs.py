@@ -141,8 +141,8 @@ class TestPlanLog:
 
 class TestJournal:
     def test_a_tick_with_many_partitions_is_read_back_unchanged(self, connection: Connection) -> None:
-        said: list[str] = []
-        topic = JournalTopic(connection, Metrics(), said.append)
+        warnings: list[str] = []
+        topic = JournalTopic(connection, Metrics(), warnings.append)
         taken = [
             TickRecord(
                 at_us=number, tick=number, policy="linear", action="no-change", reason="", service_rate=200.0,
@@ -157,7 +157,7 @@ class TestJournal:
         for tick in taken:
             topic.record(tick)
         assert topic.close() == 0
-        assert not any(said)
+        assert not any(warnings)
         records = read_all(connection.bootstrap_servers, connection.namespace, Topic.JOURNAL)
         assert len(records) > 2
         assert entries(record.value() or b"" for record in records) == taken

@@ -1,6 +1,6 @@
-"""The autoscaler with real replicas: up under load, down after it, every payment served.
+"""The autoscaler scales real replicas up under load and down after it, and every payment is served.
 
-Ours obey its plans; those of other runtimes obey none: it decides how many, and the group places its partitions itself.
+Our replicas follow its plans. For other runtimes it decides only the number of replicas; the group assigns partitions.
 """
 
 import signal
@@ -49,10 +49,10 @@ def test_the_group_scales_up_under_load_and_down_after_it(
         assert "down" in actions
         assert "repair" not in actions
         autoscaler.signal(signal.SIGTERM)
-        status, said = autoscaler.ended()
+        status, output = autoscaler.ended()
         assert status == 0
         unseen = "autoscaler: warning: offsets: "  # a busy machine's broker may answer late
-        assert all(line.startswith(unseen) for line in said.splitlines()), said
+        assert all(line.startswith(unseen) for line in output.splitlines()), output
 
 
 @pytest.mark.timeout(600)

@@ -25,8 +25,8 @@ def test_a_failing_policy_is_unhealthy_and_a_fallback_scales_the_group(
         autoscaler.wait_for_plan(1)
 
         def is_unhealthy() -> bool:
-            status, said = health(autoscaler)
-            return status == 503 and "cannot cache: read-only file system" in said
+            status, body = health(autoscaler)
+            return status == 503 and "cannot cache: read-only file system" in body
 
         wait_for(is_unhealthy, "/healthz reports the failing policy")
         with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/metrics", timeout=DEADLINE_S) as metrics:
@@ -41,10 +41,10 @@ def test_a_failing_policy_is_unhealthy_and_a_fallback_scales_the_group(
         assert any("tail-aware failed" in problem for problem in autoscaler.ticks()[-1].problems)
         assert autoscaler.process is not None
         autoscaler.process.terminate()
-        code, said = autoscaler.ended()
+        code, output = autoscaler.ended()
     assert code == 0
-    assert "policy: unhealthy: tail-aware failed" in said
-    assert len(said.splitlines()) < 10, "said once, not at each tick"
+    assert "policy: unhealthy: tail-aware failed" in output
+    assert len(output.splitlines()) < 10, "printed once, not at each tick"
 
 
 def health(autoscaler: Autoscaler) -> tuple[int, str]:

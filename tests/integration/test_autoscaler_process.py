@@ -73,9 +73,9 @@ def test_replicas_outlive_a_killed_controller_and_the_next_one_adopts_them(autos
 
 def test_replicas_that_a_controller_left_behind_are_stopped_by_stop_replicas(autoscaler: Autoscaler) -> None:
     left = autoscaler.pids()
-    refused, said = autoscaler.stop_replicas()
-    assert (refused, len(said.splitlines())) == (2, 1)
-    assert "another autoscaler runs on" in said
+    refused, output = autoscaler.stop_replicas()
+    assert (refused, len(output.splitlines())) == (2, 1)
+    assert "another autoscaler runs on" in output
     autoscaler.signal(signal.SIGTERM)
     assert autoscaler.ended() == (0, "")
     assert all(alive(pid) for pid in left.values())
@@ -95,7 +95,7 @@ def test_without_a_journal_the_controller_continues_and_reports_the_problem(auto
     assert "no broker has acknowledged a record for" in why
     create_topics(autoscaler.kafka, autoscaler.namespace, 4)
     wait_for(lambda: autoscaler.get("/healthz")["status"] == "ok", "the end of the trouble")
-    wait_for(lambda: any(tick.partitions for tick in autoscaler.ticks()), "a tick that is told whole")
+    wait_for(lambda: any(tick.partitions for tick in autoscaler.ticks()), "a tick with partitions")
 
 
 def test_a_killed_replica_is_evicted_and_replaced(autoscaler: Autoscaler) -> None:
@@ -116,7 +116,9 @@ def test_a_killed_replica_is_evicted_and_replaced(autoscaler: Autoscaler) -> Non
     died = next(one for one in changes if one.change is ReplicaChange.DIED)
     assert died.detail == "killed by SIGKILL"
     again = [one for one in changes if one.change is ReplicaChange.STARTED][1]
-    assert died.at_us <= autoscaler.written()[1].at_us < again.at_us, "survivors are told before another is started"
+    assert died.at_us <= autoscaler.written()[1].at_us < again.at_us, (
+        "the remaining replicas get a plan before another replica starts"
+    )
 
 
 def test_a_plan_that_a_member_does_not_adopt_is_reported_and_written_again(
@@ -140,10 +142,10 @@ def test_a_second_controller_makes_the_first_exit(autoscaler: Autoscaler, tmp_pa
     with Autoscaler(autoscaler.kafka, autoscaler.namespace, tmp_path / "other") as second:
         wait_for(lambda: second.pids().keys() == before.keys(), "the second one's replicas")
         psutil.Process(before["payment-1"]).kill()  # the first one must write a plan now, and may not
-        code, said = autoscaler.ended()
+        code, output = autoscaler.ended()
         assert code == 3
-        assert len(said.splitlines()) == 1
-        assert "another autoscaler writes" in said
+        assert len(output.splitlines()) == 1
+        assert "another autoscaler writes" in output
         assert alive(before["payment-0"]), "its replicas stay"
 
 
@@ -156,7 +158,7 @@ def trouble(autoscaler: Autoscaler, where: str) -> str | None:
 def test_without_a_broker_the_controller_prints_one_line(tmp_path: Path) -> None:
     alone = Autoscaler("127.0.0.1:1", "nobody", tmp_path / "state")
     alone.start()
-    code, said = alone.ended()
+    code, output = alone.ended()
     assert code == 4
-    assert said.startswith("autoscaler: Kafka at 127.0.0.1:1 cannot be reached (")
-    assert len(said.splitlines()) == 1
+    assert output.startswith("autoscaler: Kafka at 127.0.0.1:1 cannot be reached (")
+    assert len(output.splitlines()) == 1

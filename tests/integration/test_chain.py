@@ -107,8 +107,8 @@ def test_three_groups_grow_with_the_load_of_the_first_and_every_order_is_notifie
         for prefix, space in zip(BEHIND, spaces[1:], strict=True):
             assert {name.partition("-")[0] for plan in plans(kafka, space) for name in plan.replicas} == {prefix}
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=DEADLINE_S)
-        assert process.returncode == 0, said
+        _, errors = process.communicate(timeout=DEADLINE_S)
+        assert process.returncode == 0, errors
         assert not [entry for prefix in GROUPS for entry in read_pid_files(tmp_path / prefix)]
     finally:
         process.kill()
@@ -123,8 +123,8 @@ def test_groups_that_form_no_chain_are_rejected(tmp_path: Path) -> None:
     refused = autoscale([first, second])
     assert "linear" in refused.communicate(timeout=DEADLINE_S)[1]
     twice = autoscale([first, first])
-    said = twice.communicate(timeout=DEADLINE_S)[1]
+    errors = twice.communicate(timeout=DEADLINE_S)[1]
     assert (refused.returncode, twice.returncode) == (2, 2)
-    assert [line.split(" = ")[0].split()[-1] for line in said.splitlines()] == [
+    assert [line.split(" = ")[0].split()[-1] for line in errors.splitlines()] == [
         "state_dir", "replica_prefix", "namespace",
     ]  # fmt: skip

@@ -4,7 +4,8 @@ import asyncio
 from collections import Counter
 
 import pytest
-from aiokafka import structs
+from aiokafka import errors, structs
+from aiokafka.protocol.transaction import EndTxnRequest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import NewTopic
 from plan_consumers import DEADLINE_S, Playground, running, until
@@ -13,11 +14,13 @@ from contracts.rebalance_protocol import Guarantee
 from services.consumer import Event, Options, PlanConsumer
 from services.consumer.connections import Client
 from services.consumer.outbox import Record
+from services.consumer.requests import VersionedRequest
 from services.consumer.transaction import TransactionLostError, Transactions
 
 pytestmark = pytest.mark.kafka
 
 PARTITIONS = 3
+PRODUCER_FENCED = 90  # aiokafka has no error for it
 
 
 class Shop:
@@ -138,6 +141,41 @@ def test_the_first_transaction_needs_no_coordinator_lookup(shop: Shop, monkeypat
     asyncio.run(story())
     assert "EndTxnRequest" in asked
     assert not {"FindCoordinatorRequest", "InitProducerIdRequest"} & set(asked)
+
+
+def test_an_offset_that_arrives_late_is_no_part_of_the_next_transaction(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[tuple[int, VersionedRequest]] = []
+    answers: list[list[tuple[int, int]]] = []
+    send = Client.send
+
+    async def lose_the_first(self: Client, node: int, request: object, **more: object) -> object:
+        if isinstance(request, VersionedRequest) and not lost:
+            lost.append((node, request))
+            raise errors.RequestTimedOutError
+        if isinstance(request, EndTxnRequest) and len(answers) < 2:  # after the offsets of its transaction
+            late = await send(self, *lost[0], **more)
+            answers.append([(partition, code) for _, parts, _ in late.topics for partition, code, _ in parts])
+        return await send(self, node, request, **more)
+
+    async def story() -> None:
+        group = shop.ground.topics.group
+        transactions = Transactions({"bootstrap_servers": shop.ground.kafka}, group, "one", "1", timeout_s=6.0)
+        at = structs.TopicPartition(shop.ground.topics.events, 0)
+        monkeypatch.setattr(Client, "send", lose_the_first)
+        try:
+            for offset in (1, 2):
+                record = Record(shop.out, b"k", str(offset).encode())
+                await transactions.write([record], {at: structs.OffsetAndMetadata(offset, "")}, (-1, ""))
+        finally:
+            await transactions.stop()
+
+    asyncio.run(story())
+    assert shop.seen() == ["1", "2"]
+    assert shop.ground.committed(0) == 2
+    assert answers[0] == [(0, 0)], "in its own transaction it changes nothing"
+    assert answers[1][0][1] in (errors.InvalidProducerEpoch.errno, PRODUCER_FENCED)
 
 
 def test_a_transaction_that_no_broker_ends_is_discarded_and_never_visible(shop: Shop) -> None:

@@ -74,7 +74,7 @@ class Generator:
     def wait(self, deadline_s: float = 120) -> int:
         return self.process.wait(deadline_s)
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         """Standard error of the ended process."""
         return self.process.communicate(timeout=10)[1]
 
@@ -151,9 +151,9 @@ def test_without_a_broker_the_generator_prints_one_line(tmp_path: Path, namespac
     spec = load(Topology.PIPELINE)
     with Generator(tmp_path, nowhere, namespace, spec, CONNECT_DEADLINE_S="1") as generator:
         assert generator.wait() == 1
-        said = generator.said()
-    assert f"no Kafka broker answers at {nowhere}" in said
-    assert len(said.splitlines()) == 1
+        output = generator.log_text()
+    assert f"no Kafka broker answers at {nowhere}" in output
+    assert len(output.splitlines()) == 1
 
 
 def test_a_broker_stall_of_two_seconds_appears_in_the_percentiles(

@@ -36,11 +36,11 @@ def stack(kafka: str, namespace: str, tmp_path: Path) -> Iterator[Stack]:
 
 def load(stack: Stack, url: str, spec: LoadSpec = SPEC, **more: str) -> "subprocess.Popen[str]":
     (stack.folder / "load.json").write_bytes(msgspec.json.encode(spec))
-    told = {
+    settings = {
         "BOOTSTRAP_SERVERS": stack.kafka, "NAMESPACE": stack.namespace, "LOAD_FILE": str(stack.folder / "load.json"),
         "OUT_DIR": str(stack.folder), "ORDER_URL": url, **more,
     }  # fmt: skip
-    environ = os.environ | {f"TAILPACK_{name}": value for name, value in told.items()}
+    environ = os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()}
     command = [sys.executable, "-m", "loadgen.drivers"]
     return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -54,8 +54,8 @@ def test_every_order_arrives_once_with_its_intended_time_although_the_service_st
     with pytest.raises(subprocess.TimeoutExpired):
         running.wait(2.5)
     order.send_signal(signal.SIGCONT)
-    said = running.communicate(timeout=90)[0]
-    assert running.returncode == 0, said
+    output = running.communicate(timeout=90)[0]
+    assert running.returncode == 0, output
 
     result, schedule, orders = (
         GeneratorResult.load(stack.folder),
@@ -80,7 +80,7 @@ def test_every_order_arrives_once_with_its_intended_time_although_the_service_st
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "expected"),
     [
         (SPEC, "no Order service accepts orders at http://127.0.0.1:{port}"),
         (
@@ -89,13 +89,13 @@ def test_every_order_arrives_once_with_its_intended_time_although_the_service_st
         ),
     ],
 )
-def test_a_load_that_cannot_start_prints_one_line(stack: Stack, spec: LoadSpec, said: str) -> None:
+def test_a_load_that_cannot_start_prints_one_line(stack: Stack, spec: LoadSpec, expected: str) -> None:
     port = free_port()
     running = load(stack, f"http://127.0.0.1:{port}", spec, CONNECT_DEADLINE_S="2")
-    told = running.communicate(timeout=60)[0]
+    output = running.communicate(timeout=60)[0]
     assert running.returncode == 1
-    assert said.format(port=port) in told
-    assert "Traceback" not in told
+    assert expected.format(port=port) in output
+    assert "Traceback" not in output
 
 
 def test_a_service_that_requires_a_token_receives_it(stack: Stack) -> None:
@@ -107,6 +107,6 @@ def test_a_service_that_requires_a_token_receives_it(stack: Stack) -> None:
     refused = load(stack, url, CONNECT_DEADLINE_S="5")
     assert "set TAILPACK_ORDER_TOKEN_FILE" in refused.communicate(timeout=60)[0]
     running = load(stack, url, msgspec.structs.replace(SPEC, duration_s=1, faults=()), ORDER_TOKEN_FILE=str(token))
-    said = running.communicate(timeout=60)[0]
-    assert running.returncode == 0, said
+    output = running.communicate(timeout=60)[0]
+    assert running.returncode == 0, output
     assert len(stack.records(Topic.ORDERS_PLACED, dict)) > 5

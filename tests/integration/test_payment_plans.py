@@ -56,8 +56,8 @@ def test_kafka_consumer_groups_shows_owner_and_lag_of_each_partition(group):
     wait_for(lambda: sum(group.committed().values()) == 60, "every event is committed")
     words = ("kafka", "consumer-groups", "--bootstrap-servers", group.kafka, "--describe", "--group", group.group)
     command = [sys.executable, "-m", "tailpack", *words]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    heading, *lines = [line.split() for line in said.splitlines() if line.strip()]
+    output = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    heading, *lines = [line.split() for line in output.splitlines() if line.strip()]
     rows = [dict(zip(heading, line, strict=True)) for line in lines]
     assert {int(row["PARTITION"]): row["CLIENT-ID"] for row in rows} == planned
     assert {(row["CURRENT-OFFSET"], row["LOG-END-OFFSET"], row["LAG"]) for row in rows} == {("10", "10", "0")}

@@ -92,9 +92,9 @@ def test_an_order_completes_with_only_the_printed_rights_and_no_secret_is_logged
             assert stack.place(body)[0] == 401
             assert stack.place(body, Authorization="Bearer another token")[0] == 401
             mine = {"Authorization": f"Bearer {TOKEN}"}
-            code, told = stack.place(body, **mine)
+            code, answer = stack.place(body, **mine)
             assert code == 202
-            where = told["status_url"]
+            where = answer["status_url"]
             assert stack.get("order", where)[0] == 401
             done = lambda: stack.get("order", where, **mine)[1].get("status") == "notified"  # noqa: E731
             wait_for(done, "the order is done", deadline_s=60)
@@ -111,26 +111,26 @@ def test_an_order_completes_with_only_the_printed_rights_and_no_secret_is_logged
             for service in SERVICES:
                 assert stack.stop(service) == 0
             payment.process.terminate()
-            said = payment.ended()[1]
+            output = payment.ended()[1]
     finally:
         for process in stack.processes.values():
             process.kill()
             process.wait(10)
     logs = [one.read_text() for one in tmp_path.rglob("*.log")]
     assert len(logs) == len(SERVICES) + 1
-    for text in [said, *logs, *pages, *argv]:
+    for text in [output, *logs, *pages, *argv]:
         for secret in (PASSWORD, TOKEN, CARD_KEY):
             assert secret not in text
 
 
 @pytest.mark.parametrize(("role", "topic"), [(role, topic) for role, topics in NOT_THEIRS.items() for topic in topics])
 def test_no_service_can_write_the_topics_of_another(shop: Shop, role: str, topic: Topic) -> None:
-    told: list[KafkaError | None] = []
+    errors: list[KafkaError | None] = []
     producer = Producer(shop.connection(role).librdkafka() | {"message.timeout.ms": 20_000})
-    producer.produce(qualified(NAMESPACE, topic), b"x", on_delivery=lambda error, _: told.append(error))
+    producer.produce(qualified(NAMESPACE, topic), b"x", on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(30) == 0
-    assert told[0] is not None
-    assert told[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert errors[0] is not None
+    assert errors[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
 @pytest.mark.parametrize(
@@ -154,11 +154,11 @@ def test_no_service_can_read_topics_that_it_does_not_need(shop: Shop, role: str,
 def beside(shop: Shop, role: str, **settings: str) -> Iterator[int]:
     """Run KEDA's scaler or a shadow under its own login until the block ends; yield the port of its pages."""
     port = free_port()
-    told = {
+    settings = {
         "BOOTSTRAP_SERVERS": shop.kafka.address, "NAMESPACE": NAMESPACE, "CLIENT_PROPERTIES": str(shop.logins[role]),
         "HTTP_PORT": str(port), **settings,
     }  # fmt: skip
-    environ = os.environ | {f"TAILPACK_{name}": value for name, value in told.items()}
+    environ = os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()}
     command = [sys.executable, "-m", f"autoscaler.{role}"]
     with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL) as process:
         try:

@@ -17,10 +17,10 @@ def modules_at(kafka: str, namespace: str) -> list[str]:
     found = []
     for process in psutil.process_iter():
         try:
-            told = process.environ()
+            environ = process.environ()
         except psutil.Error:
             continue
-        if (told.get("TAILPACK_BOOTSTRAP_SERVERS"), told.get("TAILPACK_NAMESPACE")) == (kafka, namespace):
+        if (environ.get("TAILPACK_BOOTSTRAP_SERVERS"), environ.get("TAILPACK_NAMESPACE")) == (kafka, namespace):
             found.append(process.name())
     return found
 
@@ -40,11 +40,11 @@ def test_a_process_that_fails_at_start_is_named_with_the_reason(
     environ = os.environ | {f"TAILPACK_{variable}": "soon"}
     ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=240, check=False)
     (run,) = (tmp_path / "out").iterdir()
-    (said,) = ended.stderr.splitlines()
-    name = said.split()[1]
+    (line,) = ended.stderr.splitlines()
+    name = line.split()[1]
     assert ended.returncode == 2
     assert name in names
-    assert said.startswith(f"tailpack: {name} does not start: exit status ")
-    assert f"TAILPACK_{variable} = 'soon'" in said, "the reason"
-    assert said.endswith(f"see out/{run.name}/logs/{name}.log")
+    assert line.startswith(f"tailpack: {name} does not start: exit status ")
+    assert f"TAILPACK_{variable} = 'soon'" in line, "the reason"
+    assert line.endswith(f"see out/{run.name}/logs/{name}.log")
     assert modules_at(kafka, json.loads((run / "run.json").read_bytes())["run"]) == []

@@ -73,9 +73,9 @@ def test_services_continue_after_a_broker_is_killed_and_restarted(
         produce(kafka, namespace, Topic.ORDERS_PLACED, map(order, before), key=b"k")
         produce(kafka, namespace, Topic.PAYMENTS_SETTLED, [settled(name, accepted=True) for name in before])
         private_broker.kill()
-        code, told = stack.place(order_without_id())
+        code, answer = stack.place(order_without_id())
         assert code == 503
-        assert "Idempotency-Key" in told["reasons"][0]
+        assert "Idempotency-Key" in answer["reasons"][0]
         wait_for(
             lambda: all(stack.get(service, "/healthz")[0] == 503 for service in processes),
             "the services say that they are not well",

@@ -21,10 +21,10 @@ def stack(kafka: str, namespace: str, tmp_path: Path) -> Iterator[Stack]:
 
 def test_an_order_passes_every_stage_and_its_status_remains_after_a_restart(stack: Stack) -> None:
     stack.start("order", "shipment", "notification")
-    code, told = stack.place(order_without_id())
+    code, answer = stack.place(order_without_id())
     assert code == 202
     (request,) = wait_for(stack.requests, "the payment is requested")
-    assert request.order_id == told["order_id"]
+    assert request.order_id == answer["order_id"]
     assert stack.status(request.order_id) == "accepted"
 
     stack.settle(request)
@@ -37,7 +37,7 @@ def test_an_order_passes_every_stage_and_its_status_remains_after_a_restart(stac
 
     stack.kill("order")
     stack.start("order")
-    code, after = stack.get("order", told["status_url"])
+    code, after = stack.get("order", answer["status_url"])
     assert (code, after["status"], after["payment_accepted"]) == (200, "notified", True)
     assert after["shipment_id"] == notification.shipment_id
     assert stack.get("order", "/orders/unknown")[0] == 404
@@ -83,9 +83,9 @@ def test_invalid_orders_over_http_are_rejected_with_all_reasons(stack: Stack) ->
     assert stack.place(b"{")[0] == 400
     assert stack.place(b"[]")[0] == 422
     assert stack.place(b" " * 20_000)[0] == 413
-    code, told = stack.place(order_without_id(amount_minor=-1, card_number="4111111111111112"))
+    code, answer = stack.place(order_without_id(amount_minor=-1, card_number="4111111111111112"))
     assert code == 422
-    assert [reason.split(":")[0] for reason in told["reasons"]] == ["amount_minor", "card_number"]
+    assert [reason.split(":")[0] for reason in answer["reasons"]] == ["amount_minor", "card_number"]
 
 
 def test_an_idempotency_key_identifies_one_order_even_after_a_restart(stack: Stack) -> None:
@@ -97,7 +97,7 @@ def test_an_idempotency_key_identifies_one_order_even_after_a_restart(stack: Sta
     stack.kill("order")
     stack.start("order")
     assert stack.place(order_without_id(), **{"Idempotency-Key": "key-1"}) == first
-    code, told = stack.place(order_without_id(amount_minor=99), **{"Idempotency-Key": "key-1"})
+    code, answer = stack.place(order_without_id(amount_minor=99), **{"Idempotency-Key": "key-1"})
     assert code == 422
-    assert "another order" in told["reasons"][0]
+    assert "another order" in answer["reasons"][0]
     assert len(read_all(stack.kafka, stack.namespace, Topic.ORDERS_PLACED)) == 1

@@ -93,7 +93,7 @@ class Shadow:
 
 
 @contextmanager
-def shadow(kafka: str, topic: str, group: str, folder: Path, said: list[str]) -> Iterator[Shadow]:
+def shadow(kafka: str, topic: str, group: str, folder: Path, outputs: list[str]) -> Iterator[Shadow]:
     """The command, with a file of settings; the environment goes first."""
     port = free_port()
     config = folder / "shadow.toml"
@@ -114,7 +114,7 @@ def shadow(kafka: str, topic: str, group: str, folder: Path, said: list[str]) ->
         yield running
     finally:
         process.send_signal(signal.SIGTERM)
-        said += process.communicate(timeout=DEADLINE_S)
+        outputs += process.communicate(timeout=DEADLINE_S)
 
 
 def _serves(running: Shadow) -> bool:
@@ -136,7 +136,7 @@ def members(client: AdminClient, group: str) -> set[str]:
 
 
 def test_the_shadow_observes_a_plain_group_without_changes(kafka: str, namespace: str, tmp_path: Path) -> None:
-    topic, group, said = f"{namespace}-orders", f"{namespace}-shipping", list[str]()
+    topic, group, outputs = f"{namespace}-orders", f"{namespace}-shipping", list[str]()
     client = admin(kafka)
     client.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(DEADLINE_S)
     plain = [PlainMember(kafka, topic, group) for _ in range(2)]
@@ -145,7 +145,7 @@ def test_the_shadow_observes_a_plain_group_without_changes(kafka: str, namespace
         wait_for(lambda: all(one.served for one in plain), "both members at work")
         there = members(client, group)
         topics = set(client.list_topics(timeout=DEADLINE_S).topics)
-        with shadow(kafka, topic, group, tmp_path, said) as running:
+        with shadow(kafka, topic, group, tmp_path, outputs) as running:
             began_s, began = time.monotonic(), sum(one.served for one in plain)
             seen = running.when("watched_seconds", 3)
             each = (sum(one.served for one in plain) - began) / (time.monotonic() - began_s) / 2
@@ -168,7 +168,7 @@ def test_the_shadow_observes_a_plain_group_without_changes(kafka: str, namespace
             assert members(client, group) == set()
         assert len(there) == 2
         assert set(client.list_topics(timeout=DEADLINE_S).topics) == topics, "no topic of ours was made"
-        summary, errors = said
+        summary, errors = outputs
         assert running.process.returncode == 0, errors
         assert f"{group} on {topic}, " in summary
         assert "replica-minutes" in summary

@@ -55,7 +55,7 @@ def test_a_hung_replica_is_replaced_and_the_role_has_exactly_the_used_verbs(tail
     uid = hung["metadata"]["uid"]
     wait_for(lambda: uid not in {one["metadata"]["uid"] for one in tailpack.pods("payment")}, "it is deleted")
     wait_for(lambda: tailpack.ready("payment") >= REPLICAS, "another serves", deadline_s=120)
-    requests = tailpack.asked_of_api()
+    requests = tailpack.api_requests()
     refused = [one for one in requests if one.get("responseStatus", {}).get("code") == 403]
     assert not refused
     logged = {used(one["verb"], one["objectRef"]) for one in requests}

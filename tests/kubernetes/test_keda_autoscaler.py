@@ -72,7 +72,7 @@ def test_pods_follow_the_plan_and_only_drained_pods_are_deleted(tailpack: Deploy
     for pod in gone:
         assert seen[pod].get(DELETION_COST) == LOWEST_COST, pod
         assert seen[pod][REPLICA] in drained
-    requests = {(one["verb"], one["objectRef"].get("subresource", "")) for one in tailpack.asked_of_api()}
+    requests = {(one["verb"], one["objectRef"].get("subresource", "")) for one in tailpack.api_requests()}
     assert ("patch", "scale") not in requests
     assert "deployments/scale" not in str(tailpack.get("role", "autoscaler"))
 

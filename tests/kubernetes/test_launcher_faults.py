@@ -23,7 +23,7 @@ def test_an_exited_container_shows_its_status_and_its_pod_is_used_again(nursery:
     """First it exits by itself, then it runs out of memory; after the second exit the kubelet backs off."""
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0"])
-    world.hear()
+    world.wait_for_report()
     world.until(ReplicaChange.READY)
     before = [one["metadata"]["uid"] for one in nursery.pods()]
     ends = {
@@ -31,7 +31,7 @@ def test_an_exited_container_shows_its_status_and_its_pod_is_used_again(nursery:
         "SIGUSR2": "killed by SIGKILL: OOMKilled; last log line: {",
     }
     for signal, description in ends.items():
-        last = world.hear()
+        last = world.wait_for_report()
         world.changes.clear()
         report(nursery, "payment-0", signal)
         assert world.until(ReplicaChange.DIED).detail.startswith(description)
@@ -39,7 +39,7 @@ def test_an_exited_container_shows_its_status_and_its_pod_is_used_again(nursery:
         world.until(ReplicaChange.STARTED)
         if signal == "SIGUSR2":
             wait_for(lambda: re.search(WAITS, world.launcher.problem), "why it waits")
-        wait_for(lambda last=last: world.hear().incarnation != last.incarnation, "the report of its successor")
+        wait_for(lambda last=last: world.wait_for_report().incarnation != last.incarnation, "its successor reports")
         world.until(ReplicaChange.READY)
         assert ReplicaChange.START_FAILED not in [one.change for one in world.changes]
     assert [one["metadata"]["uid"] for one in nursery.pods()] == before
@@ -66,7 +66,7 @@ def test_a_pod_without_a_node_is_reported_and_its_start_up_time_includes_the_wai
     (label,) = nursery.node
     kubectl("label", node, f"{label}=")
     try:
-        world.hear()
+        world.wait_for_report()
         wait_for(look, "it is ready")
     finally:
         kubectl("label", node, f"{label}-")
@@ -80,7 +80,7 @@ def test_a_pod_without_a_node_is_reported_and_its_start_up_time_includes_the_wai
 def test_replicas_keep_running_without_the_api_server(fault: str, nursery: Pods, cluster_tool: Path) -> None:
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0"])
-    first = world.hear()
+    first = world.wait_for_report()
     world.until(ReplicaChange.READY)
     server = api_server()
     getattr(server, fault)()
@@ -94,10 +94,10 @@ def test_replicas_keep_running_without_the_api_server(fault: str, nursery: Pods,
             server.resume()
         else:
             subprocess.run([str(cluster_tool), "up"], check=True, capture_output=True, timeout=120)
-    world.hear("payment-1")
+    world.wait_for_report("payment-1")
     world.until(ReplicaChange.READY, "payment-1")
     wait_for(lambda: not world.launcher.problem, "the problem has ended")
-    assert world.hear().incarnation == first.incarnation
+    assert world.wait_for_report().incarnation == first.incarnation
 
 
 def report(nursery: Pods, name: str, signal: str) -> None:

@@ -1,4 +1,4 @@
-"""Pods keep the launchers' contract on a real control plane."""
+"""The launcher of pods passes the tests for all launchers on a real control plane."""
 
 import json
 import os
@@ -29,11 +29,11 @@ def test_exactly_the_released_replica_is_deleted(nursery: Pods) -> None:
     names = [f"payment-{number}" for number in range(3)]
     world.scaler.request(names)
     for name in names:
-        world.hear(name)
+        world.wait_for_report(name)
         world.until(ReplicaChange.READY, name)
     before = {name: nursery.named(name)[0]["metadata"]["uid"] for name in names}
     world.scaler.release("payment-1")
-    world.hear("payment-1", state=ReplicaState.DRAINED)
+    world.wait_for_report("payment-1", state=ReplicaState.DRAINED)
     world.until(ReplicaChange.LEFT, "payment-1")
     wait_for(lambda: len(nursery.pods()) == 2, "one pod less")
     assert {name: nursery.named(name)[0]["metadata"]["uid"] for name in ("payment-0", "payment-2")} == {
@@ -52,13 +52,13 @@ def test_by_plan_only_the_count_is_published_and_a_drained_pod_is_deleted_even_w
     assert nursery.pods() == []
     follow(nursery, 3)
     for name in ("payment-0", "payment-1"):
-        world.hear(name)
+        world.wait_for_report(name)
         world.until(ReplicaChange.READY, name)
     kept = nursery.named("payment-0")[0]["metadata"]["uid"]
     assert len(nursery.pods()) == 3
 
     world.scaler.release("payment-1")
-    world.hear("payment-1", state=ReplicaState.DRAINED)
+    world.wait_for_report("payment-1", state=ReplicaState.DRAINED)
     world.until(ReplicaChange.DRAINED, "payment-1")
     wait_for(lambda: world.scaler.launcher.wanted == 1, "the lower count")
     assert nursery.named("payment-1")[0]["metadata"]["annotations"][DELETION_COST] == LOWEST_COST
@@ -69,14 +69,14 @@ def test_by_plan_only_the_count_is_published_and_a_drained_pod_is_deleted_even_w
     world.changes.clear()
     follow(nursery, 2)
     world.scaler.request(["payment-1"])
-    first = world.hear("payment-1")
+    first = world.wait_for_report("payment-1")
     world.until(ReplicaChange.READY, "payment-1")
     monkeypatch.setattr(autoscaler.live.launchers.kubernetes, "HPA_DELETION_TIMEOUT_S", 0.0)
     world.scaler.release("payment-1")
-    world.hear("payment-1", state=ReplicaState.DRAINED)
+    world.wait_for_report("payment-1", state=ReplicaState.DRAINED)
     assert world.until(ReplicaChange.LEFT, "payment-1").detail == "exit status 0"
     world.scaler.request(["payment-1"])
-    wait_for(lambda: world.hear("payment-1").incarnation != first.incarnation, "the pod in its place has its name")
+    wait_for(lambda: world.wait_for_report("payment-1").incarnation != first.incarnation, "a new pod has its name")
     assert nursery.named("payment-0")[0]["metadata"]["uid"] == kept
     assert world.scaler.evictions == []
 
@@ -154,7 +154,7 @@ def _tried(nursery: Pods, environ: dict[str, str]) -> str:
 def test_a_replica_on_a_drained_node_is_replaced_once_there_is_room(nursery: Pods) -> None:
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0"])
-    first = world.hear()
+    first = world.wait_for_report()
     world.until(ReplicaChange.READY)
     node = nursery.named("payment-0")[0]["spec"]["nodeName"]
     try:
@@ -167,7 +167,7 @@ def test_a_replica_on_a_drained_node_is_replaced_once_there_is_room(nursery: Pod
             wait_for(lambda: "unschedulable" in world.launcher.problem, "why it does not start", deadline_s=180)
     finally:
         kubectl("uncordon", node)
-    wait_for(lambda: world.hear().incarnation != first.incarnation, "the report of its successor")
+    wait_for(lambda: world.wait_for_report().incarnation != first.incarnation, "the report of its successor")
     world.until(ReplicaChange.READY)
     wait_for(lambda: not world.launcher.problem, "the problem has ended")
 
@@ -194,7 +194,7 @@ def test_an_object_that_another_client_changed_is_read_again(
     monkeypatch.setattr(api, call, raced)
     world = World(nursery, launcher)
     world.scaler.request(["payment-0"])
-    world.hear()
+    world.wait_for_report()
     world.until(ReplicaChange.READY)
     assert answers[0] == 409
     assert not launcher.problem

@@ -1,4 +1,4 @@
-"""aiokafka's own coordinator and fetcher with a scripted broker. Tests run their steps one by one."""
+"""Run single steps of aiokafka's coordinator and fetcher against a scripted broker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ Check = Callable[[], Awaitable[None]]
 
 
 class Checks(dict[str, Check]):
-    """Checks by the name of the fact that each of them checks."""
+    """Name of a fact about aiokafka → function that checks it."""
 
     def of(self, name: str) -> Callable[[Check], Check]:
         def register(check: Check) -> Check:
@@ -44,7 +44,7 @@ class Cluster:
 
 
 class Wire:
-    """aiokafka's client, as far as coordinator and fetcher use it. Notes requests by class name."""
+    """Fake of aiokafka's client, which records requests by class name."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
@@ -95,7 +95,7 @@ def synced() -> SimpleNamespace:
 
 
 class Group:
-    """A member of generation 7 that has subscribed; its own coordination is at rest, so that steps can be taken."""
+    """A subscribed member in generation 7. Its coordination task is stopped, so that tests run its steps."""
 
     async def __aenter__(self) -> "Group":
         self.wire, self.assignor = Wire(), Assignor()
@@ -130,7 +130,7 @@ class Group:
 
 
 class Fetching:
-    """A fetcher of partition 0, at offset 0; its own routine is at rest."""
+    """A fetcher of partition 0 at offset 0. Its own task is stopped, so that tests run its steps."""
 
     async def __aenter__(self) -> "Fetching":
         self.wire = Wire()
@@ -153,7 +153,7 @@ class Fetching:
         return self.state.subscription.assignment
 
     async def respond(self, meanwhile: Callable[[], None], error: int = 0) -> dict[TopicPartition, Any]:
-        """Fetch partition 0 from its position; `meanwhile` happens while the fetch is on its way."""
+        """Fetch partition 0 from its position. `meanwhile` is called before the answer arrives."""
         ((_, request),) = self.fetcher._get_actions_per_node(self.assignment)[0]
         data = (0, error, 3, 3, [], batch())
         self.wire.answers = {"Fetch": [SimpleNamespace(API_VERSION=4, topics=[(TOPIC, [data])])]}

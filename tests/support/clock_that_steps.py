@@ -1,7 +1,7 @@
 """A fake wall clock for processes under test: tests can set it, while monotonic clocks continue.
 
-C11's timed waits, which librdkafka uses, are not faked: they end by the machine's clock. While the fake clock is ahead,
-they last longer unless they are woken. While it is behind, they end at once. So tests set it ahead and back again.
+librdkafka uses C11's timed waits, which are not faked and end by the machine's clock. While the fake clock is ahead,
+they take longer. While it is behind, they end at once. So tests set the clock ahead, and then back again.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ needs_libfaketime = pytest.mark.skipif(not LIBRARY.exists(), reason="libfaketime
 
 
 class SteppedClock:
-    """The wall clock of processes that are started in `environ`: the machine's clock plus an offset."""
+    """The wall clock of processes with the environment `environ`. It is the machine's clock plus an offset."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "faketime"
@@ -26,7 +26,7 @@ class SteppedClock:
         }
 
     def set(self, ahead_s: int) -> None:
-        """Set it to so many seconds ahead of the machine's clock."""
+        """Set the clock ahead of the machine's clock by these seconds."""
         written = self._file.with_suffix(".tmp")
         written.write_text(f"{ahead_s:+d}\n")
         written.replace(self._file)

@@ -12,7 +12,7 @@ from tailpack.local.broker import Broker
 
 
 class ProxiedCluster:
-    """Three nodes, each behind a proxy: its host can vanish without a reset, and come back."""
+    """Three nodes behind proxies. A node's host can disappear without closing connections, and return."""
 
     def __init__(self, folder: Path) -> None:
         self.proxies = Proxies()
@@ -25,7 +25,7 @@ class ProxiedCluster:
             process.suspend()
 
     def come_back(self, node: int) -> None:
-        """The host is there again, with everything that was on its way to it."""
+        """Connect the host again. It gets all traffic that was on its way."""
         if process := self.broker.nodes[node].process():
             process.resume()
         self.switch(node, Mode.OPEN)
@@ -39,7 +39,7 @@ class ProxiedCluster:
 
 @contextmanager
 def proxied_cluster(folder: Path) -> Iterator[ProxiedCluster]:
-    """Start it; in the end nothing is left, whatever the test did to it."""
+    """Start the cluster. At the end all of its processes and files are removed."""
     cluster = ProxiedCluster(folder)
     try:
         cluster.broker.start()
@@ -58,7 +58,7 @@ def bootstrap(cluster: Broker) -> str:
 
 
 def wait_until_whole(cluster: Broker, *, deadline_s: float = 30.0) -> None:
-    """Wait until every copy of every partition is up to date: where there are three, a node may die without loss."""
+    """Wait until every copy of every partition is up to date, so that a node may die without loss."""
     client = admin(bootstrap(cluster))
 
     def whole() -> bool:

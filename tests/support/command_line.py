@@ -1,4 +1,4 @@
-"""Run `tailpack …` inside the test's own process."""
+"""Run `tailpack …` in the process of the test."""
 
 from typer.testing import CliRunner, Result
 
@@ -6,5 +6,5 @@ from tailpack.cli.main import app
 
 
 def run(*words: object) -> Result:
-    """Return what was printed; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
+    """Return the printed text. Errors of commands are raised, as in `tailpack.cli.main`."""
     return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)

@@ -1,6 +1,6 @@
-"""Every offset a group ever committed, in order, read from the topic in which its coordinator keeps them.
+"""Read every committed offset of a group from the topic in which its coordinator stores them.
 
-Asking the coordinator by an AdminClient would not do: librdkafka 2.16 crashes when the coordinator has just moved.
+An AdminClient cannot be used, because librdkafka 2.16 crashes if the coordinator has just moved.
 """
 
 import struct
@@ -10,11 +10,11 @@ from kafka_helpers import read_all
 
 OFFSETS = "__consumer_offsets"
 OFFSET_KEYS = {0, 1}
-"""Key versions of records about offsets; other versions are about the group."""
+"""Key versions of records that contain an offset. Other versions are about the group."""
 
 
 def committed_offsets(kafka: str, group: str) -> dict[int, list[int]]:
-    """Partition → offsets in the order of their commits. For groups of one topic."""
+    """Return partition → committed offsets, in order of time. The group must read only one topic."""
     history: dict[int, list[int]] = {}
     for record in read_all(kafka, "", OFFSETS):
         key, value = record.key(), record.value()
@@ -28,7 +28,7 @@ def committed_offsets(kafka: str, group: str) -> dict[int, list[int]]:
 
 
 def assert_no_commit_goes_back(kafka: str, group: str) -> dict[int, list[int]]:
-    """Fail when any commit of `group` lies before an earlier one of the same partition; return the history."""
+    """Return the history. Fail if a commit of `group` is lower than an earlier one of its partition."""
     history = committed_offsets(kafka, group)
     assert history, f"{group} has committed"
     for partition, offsets in history.items():

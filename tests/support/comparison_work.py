@@ -1,4 +1,4 @@
-"""Work for the processes of a matrix, named so that they can import it."""
+"""Jobs for worker processes of a matrix. They are in a module, so that the processes can import them."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from bench.matrix import Job, Row
 from contracts.validation import InvalidSettingsError
 
 
-def told(job: Job, *, in_sla: float = 0.99, replica_minutes: float = 30.0) -> Row:
+def invented_row(job: Job, *, in_sla: float = 0.99, replica_minutes: float = 30.0) -> Row:
     """Return an invented row of a run, without simulating it."""
     return {
         **{"scenario": job.scenario, "policy": job.policy, "seed": job.seed, "events": 1000, "in_sla": in_sla},
@@ -20,17 +20,17 @@ def told(job: Job, *, in_sla: float = 0.99, replica_minutes: float = 30.0) -> Ro
 
 
 def quick(job: Job) -> Row:
-    """Done at once."""
-    return told(job)
+    """Return a row at once."""
+    return invented_row(job)
 
 
 def refused(job: Job) -> Row:
-    """Never done."""
+    """Fail, because this job must not be run."""
     raise AssertionError(f"{job} was computed although it was known")
 
 
 def eventful(job: Job) -> Row:
-    """Seed 2 is a fault, seed 3 has wrong settings, seed 4 ends its process, seed 5 gets Ctrl-C."""
+    """Fail by seed: 2 raises an error, 3 has wrong settings, 4 ends its process, 5 gets Ctrl-C."""
     if job.seed == 2:
         raise ZeroDivisionError("no replica left")
     if job.seed == 3:
@@ -39,11 +39,11 @@ def eventful(job: Job) -> Row:
         os._exit(9)
     if job.seed == 5:
         os.kill(os.getpid(), signal.SIGINT)
-    return told(job)
+    return invented_row(job)
 
 
 def endless(job: Job) -> Row:
-    """Seed 1 is done at once, every other one never."""
+    """Return a row at once for seed 1, and never for other seeds."""
     if job.seed != 1:
         time.sleep(3600)
-    return told(job)
+    return invented_row(job)

@@ -1,4 +1,4 @@
-"""docker-compose.yml as tests read it: aliases merged, variables at their defaults."""
+"""Read docker-compose.yml with merged aliases and the defaults of variables."""
 
 import re
 import shlex
@@ -10,12 +10,12 @@ import yaml
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
 TLS = ROOT / "infra" / "docker" / "tls.yml"
-"""A file beside it."""
+"""Compose file that adds TLS."""
 OWN_IMAGES = ("tailpack:0.1.0", "tailpack-report:0.1.0")
 
 
 def compose(file: Path = FILE) -> dict[str, Any]:
-    """Return a whole file."""
+    """Return the content of a Compose file."""
     text = file.read_text(encoding="utf-8")
     return yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text))
 

@@ -43,7 +43,7 @@ def offsets(polled: Any) -> list[int]:
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """Let the other tasks go on until the condition holds, for 2 s at most."""
+    """Run other tasks until the condition holds, for at most 2 s."""
     async with asyncio.timeout(2):
         while not condition():  # noqa: ASYNC110  # it spans several objects
             await asyncio.sleep(0)
@@ -51,7 +51,7 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 @dataclass
 class FakeCoordinator:
-    """Logs its calls in order. Its group has exactly the committed offsets in `group`."""
+    """Fake that logs its calls in order. The committed offsets of its group are those in `group`."""
 
     generation: int = 5
     member_id: str = "me-1"
@@ -68,7 +68,7 @@ class FakeCoordinator:
     is_empty: bool = False
     log: list[str] = field(default_factory=list)
     query_gate: asyncio.Event | None = None
-    """A query of committed offsets waits for it. None: no wait."""
+    """Event for which a query of committed offsets waits; None: it does not wait."""
 
     async def _do_commit_offsets(self, assignment: Any, at: Mapping[TopicPartition, Any]) -> None:
         await asyncio.sleep(0)
@@ -123,7 +123,7 @@ class ServerHarness:
         self.server = Server(self.queues, self.lease, handle, on_error, merged)
 
     async def serve(self, until: Callable[[], bool], *, concurrency: int = 1) -> None:
-        """Run until the condition holds, or the first error."""
+        """Serve until the condition holds. Raise the first error."""
         jobs = (*(self.server.run() for _ in range(concurrency)), self.server.watch())
         tasks = [asyncio.ensure_future(job) for job in jobs]
         try:
@@ -140,7 +140,7 @@ class ServerHarness:
 
 
 class HandoverHarness:
-    """A replica without partitions in a group that answers at once. Its listeners are logged with its requests."""
+    """A replica without partitions, in a group that answers at once. Calls of listeners and requests are logged."""
 
     logged_calls = ("taken", "released", "lost")
 
@@ -187,7 +187,7 @@ class HandoverHarness:
         return await self.handover.apply_assignment(frozenset(partitions), generation)
 
     def start(self, partition: int) -> tuple[PartitionQueue, Batch]:
-        """Start the next event of a partition, which gets a new record."""
+        """Add a record to a partition, and start its next event."""
         queue = self.queues[partition]
         queue.put(records(queue.next_fetch_offset or 0, 1), 1, 1.0)
         return queue, queue.start(1)

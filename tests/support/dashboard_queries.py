@@ -1,4 +1,4 @@
-"""The generator of the dashboards, which is no package, the metrics that a query names, and what Prometheus answers."""
+"""Load the generator of the dashboards, list the metrics of its queries, and query Prometheus."""
 
 import importlib.util
 import json
@@ -18,7 +18,7 @@ from contracts.metrics import MetricSpec
 
 @cache
 def dashboards() -> ModuleType:
-    """Return infra/grafana/dashboards.py."""
+    """Return infra/grafana/dashboards.py as a module."""
     spec = importlib.util.spec_from_file_location("dashboards", ROOT / "infra" / "grafana" / "dashboards.py")
     assert spec is not None
     assert spec.loader is not None
@@ -38,14 +38,14 @@ def metrics_in(query: str) -> set[str]:
 
 
 def asked(api: str, path: str, **query: object) -> Any:
-    """Return what Prometheus answers; `api` as http://HOST:PORT/api/v1. Raises OSError."""
+    """Return the answer of Prometheus to a query. api: http://HOST:PORT/api/v1. Raises OSError."""
     url = f"{api}/{path}?{urllib.parse.urlencode(query)}"
     with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310 loopback
         return json.load(answer)["data"]
 
 
 def without_series(api: str, began_s: float) -> dict[str, str]:
-    """Return where → query of the dashboards' queries that have had no series since."""
+    """Return place → query, for queries of the dashboards that have had no series since a time."""
     return {
         where: query
         for where, query in dashboards().queries().items()

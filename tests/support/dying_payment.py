@@ -1,6 +1,7 @@
 """A Payment replica that is killed at a step of its transactions: `python -m dying_payment`.
 
-Environment: DIE_AFTER=method[:times], of aiokafka's producer; the process ends just after that call has returned.
+The environment variable DIE_AFTER=method[:times] names a method of aiokafka's producer. The process ends directly after
+this call.
 """
 
 import os
@@ -17,7 +18,7 @@ step = getattr(AIOKafkaProducer, name)
 
 
 async def last_step(self: Any, *arguments: Any, **named: Any) -> Any:
-    """Take the step, and die if it was the one."""
+    """Call the method, and end the process if this was the named call."""
     global left  # noqa: PLW0603
     answer = await step(self, *arguments, **named)
     if self._txn_manager and self._txn_manager.transactional_id:  # the reports have a plain producer

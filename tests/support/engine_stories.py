@@ -21,13 +21,13 @@ def arrivals(*events):
 
 
 def outcome(engine):
-    """(started, done, replica) of what can be taken."""
+    """Return (started, done, replica) of the events that `take` returns."""
     served = engine.take()
     return list(zip(served.started_us.tolist(), served.done_us.tolist(), served.replica.tolist(), strict=True))
 
 
 class Story:
-    """Runs steps, (method, arguments…), on an engine; `answers` is all that it ever said."""
+    """Runs steps (method, arguments, …) on an engine. `answers` has all results."""
 
     def __init__(self, engine):
         self.engine = engine

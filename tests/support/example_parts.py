@@ -1,4 +1,4 @@
-"""The parts of the made-up result that explain its late events. Partitions 3 to 5 belong to the replica that dies."""
+"""Parts of the invented result that explain its late events. The replica that dies owns partitions 3 to 5."""
 
 from typing import Final
 
@@ -27,11 +27,11 @@ LATE: Final = (
     (62, Cause.OVERLOADED, 2),
     (56, Cause.HANDOVER, 1),
 )
-"""Second, cause, late events."""
+"""Triples of second, cause and number of late events."""
 
 
 def tail(seconds: int) -> Tail:
-    """Return eight late events and why."""
+    """Return the causes of eight late events."""
     by_second = {cause: [0] * seconds for _, cause, _ in LATE}
     for second, cause, events in LATE:
         by_second[cause][second] = events
@@ -67,7 +67,7 @@ def tail(seconds: int) -> Tail:
 
 
 def heat(seconds: int) -> HeatMap:
-    """Return cells of one second; the last seconds saw no event."""
+    """Return a heat map with cells of one second. The last seconds have no event."""
     chance = np.random.default_rng(11)
     worst = 0.02 + 0.03 * chance.random((PARTITIONS, seconds)) + 0.1 * (chance.random((PARTITIONS, seconds)) > 0.97)
     worst[:, 30:52] *= 2
@@ -83,7 +83,7 @@ def heat(seconds: int) -> HeatMap:
 
 
 def breakdowns() -> Breakdowns:
-    """Return who served what."""
+    """Return events by partition, replica and plan."""
     return Breakdowns(
         partitions=tuple(
             _breakdown(str(partition), 1_138 if partition < 7 else 1_137, {0: 2, 3: 3, 4: 2, 7: 1}.get(partition, 0))
@@ -99,7 +99,7 @@ def breakdowns() -> Breakdowns:
 
 
 def cost() -> Cost:
-    """Return 3 replica-minutes where 2.3 would have done."""
+    """Return a cost of 3 replica-minutes. The per-second packing costs 2.3."""
     return Cost(
         requested_replica_minutes=3.0, ready_replica_minutes=2.87, packing_replica_minutes=2.31,
         over_packing=3.0 / 2.31 - 1, moved_partitions=16, rebalance_score=0.412,
@@ -124,7 +124,7 @@ def rebalances() -> Rebalances:
 
 
 def integrity() -> Integrity:
-    """Return a run whose only blemish are duplicates, as at-least-once brings them."""
+    """Return a run whose only errors are duplicates, as at-least-once delivery causes them."""
     return Integrity(
         lost=0, duplicates=14, order_violations_partition=0, order_violations_key=0,
         clock_skew={"sending": 0, "queueing": 0, "serving": 0}, offset_gaps=0, future=0,

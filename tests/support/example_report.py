@@ -1,6 +1,6 @@
-"""`python tests/support/example_report.py report.html`: a made-up result as a page, to work on the page without a run.
+"""`python tests/support/example_report.py report.html`: write the page of an invented result.
 
-Two minutes with two surges, three replicas at most, one killed. Nothing was measured.
+Its run lasts two minutes, with two surges and at most three replicas, of which one is killed.
 """
 
 import sys
@@ -29,7 +29,7 @@ SECONDS = 124
 
 
 def example() -> Result:
-    """Return the made-up result."""
+    """Return the invented result."""
     chance = np.random.default_rng(7)
     second = np.arange(SECONDS)
     arrivals = np.where(second < 120, 60 + 130 * np.exp(-(((second - 45) % 60 - 15) ** 2) / 90), 0).astype(int)
@@ -113,22 +113,8 @@ def _reason(before: int, after: int, arrival_rate: int) -> str:
 
 
 def changed(**values: object) -> Result:
-    """Return the made-up result with other values."""
+    """Return the invented result with other values."""
     return msgspec.structs.replace(example(), **values)
-
-
-def unjournaled() -> Result:
-    """Events of another application: three columns, no journal."""
-    series = example().series
-    nothing = (None,) * len(series.arrivals)
-    unknown = msgspec.structs.replace(series, requested_replicas=nothing, ready_replicas=nothing, lag=nothing)
-    return changed(
-        world="unknown", series=unknown, replica_minutes=None, decisions=(), tail=None, cost=None, effects=None,
-        **dict.fromkeys(
-            ("scale_ups", "scale_downs", "reassignments", "moved_partitions", "lost", "refused", "duplicates",
-             "order_violations", "dead_letters"),
-        ),
-    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def full_plan(group: str, topic: str, epoch: int = 1) -> PlanRecord:
 
 
 def extremes(record: msgspec.Struct) -> Iterator[bytes]:
-    """Yield the record as JSON, with one value at a time replaced by each extreme one of its own type."""
+    """Yield the record as JSON. In each copy, one value is replaced by an extreme value of its type."""
     plain = json.loads(msgspec.json.encode(record))
     for index, (container, key) in enumerate(places(plain)):
         for value in EXTREMES:

@@ -1,4 +1,4 @@
-"""Records that are well-formed JSON and hostile: real ones with extreme values, or broken on the way."""
+"""Create hostile records: real records with extreme values, or with damaged bytes."""
 
 import copy
 import json
@@ -56,7 +56,7 @@ def mutate(record: Any, chance: random.Random) -> Any:
 
 
 def encode(record: Any, chance: random.Random) -> bytes:
-    """Return JSON data as bytes, one time in five damaged: other bytes, cut off, not UTF-8, or nested too deeply."""
+    """Return JSON data as bytes. One record in five is damaged: changed, cut off, not UTF-8, or nested too deeply."""
     data = bytearray(json.dumps(record, ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass"))
     match chance.randrange(25):
         case 0 | 1 if data:

@@ -1,4 +1,4 @@
-"""Entries of a journal from its records."""
+"""Decode the records of a journal."""
 
 from collections.abc import Iterable
 

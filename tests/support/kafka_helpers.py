@@ -14,11 +14,11 @@ from tailpack.local.topics import create_topics as create
 T = TypeVar("T")
 
 DEADLINE_S = 60.0
-"""Deadline for events without a time guarantee, long enough for a busy machine; only a failing test waits that long."""
+"""Deadline for events without a time guarantee, in seconds. It is long enough for a busy machine."""
 
 
 def create_topics(kafka: str, namespace: str, *partitions: int) -> None:
-    """Create every topic of a run. partitions: of payments.requested, and of those behind it."""
+    """Create every topic of a run. partitions: of payments.requested, and of the topics after it."""
     create(Connection(bootstrap_servers=kafka, namespace=namespace), *partitions)
 
 
@@ -43,7 +43,7 @@ def produce(
 
 
 def read_all(kafka: str, namespace: str, topic: Topic, *, deadline_s: float = DEADLINE_S) -> list[Message]:
-    """Return every record that `topic` holds now (read_committed)."""
+    """Return every committed record that is in `topic` now."""
     consumer = Consumer(
         {
             "bootstrap.servers": kafka,
@@ -93,7 +93,7 @@ def admin(kafka: str) -> AdminClient:
 
 
 def end_offsets(kafka: str, topic: str, *, deadline_s: float = DEADLINE_S) -> list[int]:
-    """Return where each partition of `topic` ends."""
+    """Return the end offset of each partition of `topic`."""
     reader = Consumer({"bootstrap.servers": kafka, "group.id": "test-reader"})
     try:
         partitions = reader.list_topics(topic, timeout=deadline_s).topics[topic].partitions

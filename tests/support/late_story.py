@@ -1,4 +1,4 @@
-"""Made-up runs in which it is known why events are late: two partitions, a replica each, services of 5 ms."""
+"""Invented runs with known causes of late events. Two replicas own a partition each; an event takes 5 ms."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ TERMS: Final = Terms(started_us=STARTED_US, target_us=500_000, shown_s=20)
 
 @dataclass(slots=True)
 class Event:
-    """One event; times in seconds since the start. Steps left out follow at once, service as in a queue."""
+    """One event; times in seconds since the start. Steps without a time follow at once, or after the queue."""
 
     at: float
     partition: int = 0
@@ -42,18 +42,18 @@ class Event:
 
 
 def quiet(partition: int, until: float = 20.0, *, skip: tuple[float, float] = (0, 0)) -> list[Event]:
-    """Return ten events a second, all served without waiting."""
+    """Return ten events per second that are all served without waiting."""
     times = (k / 10 + partition / 50 for k in range(int(until * 10)))
     return [Event(at, partition) for at in times if not skip[0] <= at < skip[1]]
 
 
 def burst(at: float, events: int, partition: int = 0, **values: Any) -> list[Event]:
-    """Return events that are all intended at once."""
+    """Return events that are all scheduled at the same time."""
     return [replace(Event(at, partition), **values) for _ in range(events)]
 
 
 def rows(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """Return event rows: each replica serves one event after the other, in the order in which it received them."""
+    """Return event rows. Each replica serves its events one after the other, in the order of receipt."""
     free: dict[str, float] = {}
     offsets: dict[int, int] = {}
     found = []
@@ -70,12 +70,12 @@ def rows(events: Iterable[Event]) -> list[dict[str, Any]]:
 
 
 def stored(rows: Iterable[Mapping[str, Any]]) -> StoredRows:
-    """Return event rows as a report has them in memory."""
-    told = [dict(row) for row in rows]
+    """Return event rows in the form in which a report has them in memory."""
+    copies = [dict(row) for row in rows]
     types = dict.fromkeys(TEXT_COLUMNS, pa.string()) | dict.fromkeys(INTEGER_COLUMNS, pa.int64())
     types |= dict.fromkeys(BOOLEAN_COLUMNS, pa.bool_())
-    types |= {CUSTOMER_COLUMN: pa.int64()} if any(CUSTOMER_COLUMN in row for row in told) else {}
-    table = pa.Table.from_pylist(told, pa.schema(list(types.items())))
+    types |= {CUSTOMER_COLUMN: pa.int64()} if any(CUSTOMER_COLUMN in row for row in copies) else {}
+    table = pa.Table.from_pylist(copies, pa.schema(list(types.items())))
     return StoredRows(table.column_names, table.column, OPTIONAL_COLUMNS)
 
 
@@ -93,7 +93,7 @@ def planned(at: float, epoch: int, owners: Sequence[str]) -> PlanWritten:
 
 
 def us(at: float) -> int:
-    """Return seconds since the start as µs since the epoch."""
+    """Return seconds since the start as µs since 1970."""
     return STARTED_US + round(at * 1e6)
 
 

@@ -1,6 +1,6 @@
-"""The contract of every launcher as a suite: tests/contract runs it on processes, tests/kubernetes on a cluster.
+"""Tests that every launcher must pass. tests/contract runs them with processes, tests/kubernetes on a cluster.
 
-A subclass brings the fixture `nursery`.
+A subclass defines the fixture `nursery`.
 """
 
 import os
@@ -26,12 +26,12 @@ class Nursery(Protocol):
     killed: str
     """Description of the exit of a killed replica."""
     keeps_the_dead: bool
-    """Whether the next autoscaler finds dead replicas; else only the session timeout detects them."""
+    """Whether the next autoscaler finds dead replicas. If not, only the session timeout detects them."""
 
     def launcher(self, **environ: str) -> Launcher:
         """Return a launcher. environ: additional variables. A second launcher stands for a restarted autoscaler."""
 
-    def said(self, name: str) -> str:
+    def log_of(self, name: str) -> str:
         """Return the log of the replica `name`; empty before it has started."""
 
 
@@ -62,7 +62,7 @@ class Processes:
             process.kill()
             wait_for(process.exit, "its end")
 
-    def said(self, name: str) -> str:
+    def log_of(self, name: str) -> str:
         log = self.folder / "logs" / f"{name}.log"
         return log.read_text() if log.exists() else ""
 
@@ -78,7 +78,7 @@ class World:
         self._nursery = nursery
 
     def until(self, change: ReplicaChange, name: str = "payment-0") -> ReplicaChanged:
-        """Step until the journal has the change; return it."""
+        """Run ticks until the journal has the change; return it."""
 
         def step() -> ReplicaChanged | None:
             self.scaler.reconcile(self.reports)
@@ -87,9 +87,9 @@ class World:
 
         return wait_for(step, f"{change} of {name}; so far {self.changes}")
 
-    def hear(self, name: str = "payment-0", **changes: object) -> Progress:
+    def wait_for_report(self, name: str = "payment-0", **changes: object) -> Progress:
         """Wait for the report of replica `name` and return it."""
-        line = wait_for(lambda: re.findall(r"^{.*}$", self._nursery.said(name), re.MULTILINE), f"a report of {name}")
+        line = wait_for(lambda: re.findall(r"^{.*}$", self._nursery.log_of(name), re.MULTILINE), f"a report of {name}")
         report = msgspec.json.decode(line[-1], type=Progress)
         self.reports[name] = msgspec.structs.replace(report, **changes)
         return self.reports[name]
@@ -101,7 +101,7 @@ class LauncherContract:
     def test_a_replica_reports_under_the_name_it_was_started_with(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher())
         world.scaler.request(["payment-0", "payment-1"])
-        reports = [world.hear(name) for name in ("payment-0", "payment-1")]
+        reports = [world.wait_for_report(name) for name in ("payment-0", "payment-1")]
         for report in reports:
             world.until(ReplicaChange.READY, report.replica)
         assert [report.replica for report in reports] == ["payment-0", "payment-1"]
@@ -113,12 +113,12 @@ class LauncherContract:
     def test_a_replica_is_stopped_after_its_drain_and_exits_cleanly(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher())
         world.scaler.request(["payment-0"])
-        world.hear()
+        world.wait_for_report()
         world.until(ReplicaChange.READY)
         world.scaler.release("payment-0")
         world.scaler.reconcile(world.reports)
-        assert "gave everything back" not in nursery.said("payment-0")
-        world.hear(state=ReplicaState.DRAINED)
+        assert "gave everything back" not in nursery.log_of("payment-0")
+        world.wait_for_report(state=ReplicaState.DRAINED)
         world.until(ReplicaChange.DRAINED)
         assert world.until(ReplicaChange.LEFT).detail == "exit status 0"
         assert world.scaler.evictions == []
@@ -128,7 +128,7 @@ class LauncherContract:
     def test_a_dead_replica_shows_its_exit_status_and_is_replaced(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher())
         world.scaler.request(["payment-0"])
-        first = world.hear()
+        first = world.wait_for_report()
         world.until(ReplicaChange.READY)
         killed = next(iter(nursery.launcher().find_orphans())).instance
         killed.kill()
@@ -136,7 +136,7 @@ class LauncherContract:
         assert [one.incarnation for one in world.scaler.evictions] == [first.incarnation]
         world.changes.clear()
         world.until(ReplicaChange.STARTED)
-        wait_for(lambda: world.hear().incarnation != first.incarnation, "the report of its successor")
+        wait_for(lambda: world.wait_for_report().incarnation != first.incarnation, "the report of its successor")
         world.until(ReplicaChange.READY)
 
     def test_a_failed_start_records_its_status_and_last_log_line_and_is_retried(self, nursery: Nursery) -> None:
@@ -152,7 +152,7 @@ class LauncherContract:
         first = World(nursery, nursery.launcher())
         first.scaler.request(["payment-0", "payment-1"])
         for name in ("payment-0", "payment-1"):
-            first.hear(name)
+            first.wait_for_report(name)
             first.until(ReplicaChange.READY, name)
         first.launcher.close()  # from here on no scaler reconciles
         left = {one.name: one.instance for one in nursery.launcher().find_orphans()}
@@ -179,7 +179,7 @@ class LauncherContract:
     ) -> None:
         world = World(nursery, nursery.launcher(REPLICA_DRAINS_S=drains_s))
         world.scaler.request(["payment-0"])
-        world.hear()
+        world.wait_for_report()
         world.launcher.close()
         assert stop_orphans(nursery.launcher(), patience_s) == as_expected
         wait_for(lambda: nursery_is_quiet(nursery), "the end of all")

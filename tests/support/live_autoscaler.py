@@ -1,4 +1,4 @@
-"""The autoscaler as a process under test, and what it leaves on its topics."""
+"""Run the autoscaler as a process under test, and read its topics."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def alive(pid: int) -> bool:
 
 @dataclass
 class Autoscaler:
-    """One autoscaler and its replicas. As a context manager it leaves no process behind."""
+    """An autoscaler and its replicas. All processes end with its block."""
 
     kafka: str
     namespace: str
@@ -60,25 +60,25 @@ class Autoscaler:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
-        said = "" if self.process is None else self.process.communicate(timeout=EXIT_DEADLINE_S)[1]
+        output = "" if self.process is None else self.process.communicate(timeout=EXIT_DEADLINE_S)[1]
         for pid in self.pids().values():
             if alive(pid):
                 psutil.Process(pid).kill()
         if kind is not None:
-            print(f"--- autoscaler, exit code {self.process and self.process.returncode}\n{said}")  # noqa: T201  # pytest shows it with the failure
+            print(f"--- autoscaler, exit code {self.process and self.process.returncode}\n{output}")  # noqa: T201  # pytest shows it with the failure
             for log in sorted(self.folder.rglob("*.log")):
                 print(f"--- {log.name}\n{log.read_text()[-2000:]}")  # noqa: T201
 
     def start(self) -> None:
-        """Start it; returns at once."""
+        """Start the autoscaler, and return at once."""
         self._started_us = now_us()
         self.process = self._run()
 
     def stop_replicas(self) -> tuple[int, str]:
-        """Run the command that stops what an autoscaler left; return exit code and what it said."""
+        """Stop the replicas of an earlier autoscaler by the command; return its exit status and output."""
         process = self._run("--stop-replicas")
-        _, said = process.communicate(timeout=EXIT_DEADLINE_S)
-        return process.returncode, said
+        _, output = process.communicate(timeout=EXIT_DEADLINE_S)
+        return process.returncode, output
 
     def _run(self, *arguments: str) -> "subprocess.Popen[str]":
         settings = {
@@ -101,10 +101,10 @@ class Autoscaler:
         self.process.send_signal(number)
 
     def ended(self) -> tuple[int, str]:
-        """Wait for its end; return exit code and what it said."""
+        """Wait until the autoscaler has ended; return its exit status and output."""
         assert self.process is not None
-        _, said = self.process.communicate(timeout=EXIT_DEADLINE_S)
-        return self.process.returncode, said
+        _, output = self.process.communicate(timeout=EXIT_DEADLINE_S)
+        return self.process.returncode, output
 
     def pids(self) -> dict[str, int]:
         """Replica → pid, by the pid files."""
@@ -130,7 +130,7 @@ class Autoscaler:
         return [one for one in self.journal() if isinstance(one, TickRecord)]
 
     def wait_for_tick(self, condition: Callable[[TickRecord], object], what: str) -> TickRecord:
-        """Return the newest tick since its last start, once there is one and the condition holds for it."""
+        """Return the newest tick since the last start. Wait until it exists and the condition holds for it."""
 
         def newest() -> TickRecord | None:
             ticks = [one for one in self.ticks() if one.at_us > self._started_us]
@@ -142,7 +142,7 @@ class Autoscaler:
         return [one for one in self.journal() if isinstance(one, PlanWritten)]
 
     def wait_for_plan(self, count: int, *, deadline_s: float = DEADLINE_S) -> list[PlanRecord]:
-        """Return the plans once there are `count`."""
+        """Wait until there are `count` plans, and return all plans."""
 
         def enough() -> list[PlanRecord] | None:
             assert self.process is not None

@@ -1,4 +1,4 @@
-"""A clock, processes, reports and a plan log under the control of a test."""
+"""Fakes of the clock, processes, reports and the plan log, which a test controls."""
 
 import signal
 from collections.abc import Iterable, Mapping
@@ -53,13 +53,13 @@ class FakeProcess:
 
 
 class FakeLauncher:
-    """Remembers every process it started: `processes[name][-1]` is the newest."""
+    """Records every process that it started. `processes[name][-1]` is the newest."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.processes: dict[str, list[FakeProcess]] = {}
         self.remembered: dict[str, str] = {}
-        """Name → incarnation of each that was started and not forgotten."""
+        """Name → incarnation of each replica that was started and not forgotten."""
         self.behind: list[Orphan] = []
         self.problem = ""
         self.wanted = 0
@@ -94,7 +94,7 @@ class FakeLauncher:
 
 
 class FakeReports:
-    """Stands in for ProgressReader."""
+    """Replaces ProgressReader."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -154,7 +154,7 @@ class FakeReports:
 
 
 class FakePlanLog:
-    """Stands in for PlanLog; `failures` are raised by the next writes, one each."""
+    """Replaces PlanLog. Each of the next writes raises one of `failures`."""
 
     def __init__(self, newest: PlanRecord | None = None) -> None:
         self.newest = newest
@@ -189,13 +189,13 @@ class FakePlanLog:
 
 
 class FakeLoads:
-    """Stands in for LoadReader."""
+    """Replaces LoadReader."""
 
     def __init__(self, clock: FakeClock, partitions: int) -> None:
         self._clock = clock
         self.loads = tuple(PartitionLoad(number, 10.0, 0) for number in range(partitions))
         self.missing: str | None = None
-        self.missing_data = ""
+        self.missing_data = self.hidden = ""
         self.advancing: set[int] = set()
 
     @property

@@ -1,4 +1,4 @@
-"""A `tailpack run` in a process of its own, as a user starts it, with a hand on its parts."""
+"""Run `tailpack run` as a process, as a user does, and find its child processes."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from kafka_helpers import wait_for
 
 @dataclass(slots=True)
 class LiveRun:
-    """A run that was started; `out` takes its folder."""
+    """A run that was started. `out` is the folder for its folder."""
 
     out: Path
     process: "subprocess.Popen[str]"
@@ -25,11 +25,11 @@ class LiveRun:
 
     @property
     def folder(self) -> Path:
-        """The run's folder, once there is one."""
+        """Wait until the run has a folder, and return it."""
         return wait_for(lambda: next(iter(self.out.glob("*/")), None), "the run's folder")
 
     def wait_for_second(self, second: float) -> None:
-        """Return when second `second` of the workload has come."""
+        """Wait until this second of the workload."""
         start = wait_for(lambda: self.folder.joinpath("start_at"), "start")
         wait_for(start.exists, "the start of the load", deadline_s=90)
         due = int(start.read_text()) / 1e6 + second
@@ -48,15 +48,15 @@ class LiveRun:
         return wait_for(find, f"a process of {module}")
 
     def family(self) -> list[psutil.Process]:
-        """Return everything the run has started."""
+        """Return all processes that the run has started."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def interrupt(self, number: int = signal.SIGINT) -> None:
-        """Ctrl-C."""
+        """Send SIGINT, as Ctrl-C does."""
         os.kill(self.process.pid, number)
 
     def ended(self, *, deadline_s: float = 150) -> tuple[int, dict[str, Any]]:
-        """Wait for the end; return exit status and result.json as printed ({} where nothing was)."""
+        """Wait for the end; return the exit status and the printed result.json, or {}."""
         output, errors = self.process.communicate(timeout=deadline_s)
         self.errors = errors
         return self.process.returncode, json.loads(output) if output.strip() else {}

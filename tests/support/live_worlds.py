@@ -1,4 +1,4 @@
-"""The scaler and the group in worlds of fakes, for tests that read as timelines."""
+"""The scaler and the group with fakes, for tests that are written as timelines."""
 
 import math
 from dataclasses import replace
@@ -83,7 +83,7 @@ class GroupWorld:
         self.step()
 
     def live(self, seconds: float) -> None:
-        """Let time pass for healthy members."""
+        """Advance the time. All members stay healthy."""
         self.clock.advance(seconds)
         for name in self.scaler.running:
             self.reports.report(name, self.launcher.newest(name))
@@ -103,7 +103,7 @@ class GroupWorld:
 
 
 def started(replicas: int = 1, **how: object) -> GroupWorld:
-    """A group whose first plan is in force."""
+    """Return a group whose first plan is in force."""
     world = GroupWorld(**how)  # type: ignore[arg-type]
     names = tuple(f"payment-{ordinal}" for ordinal in range(replicas))
     world.group.start(names)

@@ -1,4 +1,4 @@
-"""Batches that Kafka takes and no client of ours writes: header names that are not UTF-8, and 8 MiB in 8 kB."""
+"""Write batches that Kafka accepts: header names that are not UTF-8, and records of 8 MiB compressed to 8 kB."""
 
 import asyncio
 import time
@@ -15,14 +15,14 @@ BOMB: Final = bytes(8 * 2**20)
 
 
 class NoText(str):
-    """A name of these bytes."""
+    """A header name with these bytes."""
 
     def encode(self, *_: Any) -> bytes:
         return NAME
 
 
 def odd_batch(*values: bytes) -> _DefaultRecordBatchBuilderPy:
-    """Return a batch of `values`; every second of them has such a header."""
+    """Return a batch of `values`. Every second record has such a header."""
     builder = _DefaultRecordBatchBuilderPy(2, 0, 0, -1, -1, -1, 1_000_000)
     for number, value in enumerate(values):
         builder.append(number, int(time.time() * 1000), b"odd", value, [(NoText(), b"1")] if number % 2 else [])
@@ -30,7 +30,7 @@ def odd_batch(*values: bytes) -> _DefaultRecordBatchBuilderPy:
 
 
 def produce_bomb(kafka: str, namespace: str, topic: Topic, partition: int, codec: str = "gzip") -> None:
-    """Write one record that unpacks to more than a client of ours reads, and wait until the broker has it."""
+    """Write a record that decompresses to more bytes than our clients read, and wait until the broker has it."""
     producer = Producer({"bootstrap.servers": kafka, "compression.type": codec, "message.max.bytes": 2 * len(BOMB)})
     producer.produce(qualified(namespace, topic), BOMB, partition=partition)
     assert producer.flush(60) == 0, "the broker did not acknowledge"

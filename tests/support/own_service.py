@@ -1,4 +1,4 @@
-"""docs/tutorials/own-consumer.md, whose test looks at each step."""
+"""Perform the steps of docs/tutorials/own-consumer.md, so that its test can check each step."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ PARTITIONS = 8
 
 
 class Reader(follow.Reader):
-    """A user of that page, whose files are written already."""
+    """A user of that page. The files of the page exist."""
 
     def __init__(self, folder: Path, kafka: str, suite: str = "", **stands_for: str) -> None:
         super().__init__(PAGE, folder, kafka, suite, **stands_for)
@@ -30,7 +30,7 @@ class Reader(follow.Reader):
         self.differs = "\n".join(differs).splitlines()
 
     def plan(self) -> list[str]:
-        """Return the replicas of the plan in force, as step 5 looks at it; none without an answer."""
+        """Return the replicas of the plan in force, as in step 5; empty without an answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['8600']}/plan", timeout=10) as answer:
                 return (json.load(answer).get("in_force") or {}).get("replicas", [])
@@ -38,14 +38,14 @@ class Reader(follow.Reader):
             return []
 
     def topics(self) -> None:
-        """The topic that is there, and step 3."""
+        """Create the events topic, then perform step 3."""
         client = admin(self.kafka)
         client.create_topics([NewTopic("names", PARTITIONS)])["names"].result(60)
         created = self.type(self.create)
         assert created.returncode == 0, created.stderr
 
     def scaled(self, running: "subprocess.Popen[str]") -> list[str]:
-        """Step 5, until every event is committed; return the largest plan that was seen."""
+        """Perform step 5 until every event is committed; return the largest plan."""
 
         def in_force(least: int) -> list[str]:
             assert running.poll() is None, running.communicate()
@@ -67,7 +67,7 @@ class Reader(follow.Reader):
             asks.close()
 
     def close(self) -> None:
-        """End what was started."""
+        """End all processes that were started."""
         super().close()
         for _, _, process in read_pid_files(self.folder / "state"):
             if process is not None:

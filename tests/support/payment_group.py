@@ -28,7 +28,7 @@ def now_us() -> int:
 
 
 def request(number: int) -> PaymentRequested:
-    """The `number`-th payment of a test: distinct, valid, accepted."""
+    """Return the `number`-th payment request of a test. All are distinct, valid and accepted."""
     at = now_us()
     return PaymentRequested(
         order_id=str(uuid.UUID(int=number)), customer=f"customer-{number}", merchant="books", country="FR",
@@ -39,7 +39,7 @@ def request(number: int) -> PaymentRequested:
 
 @dataclass
 class PaymentGroup:
-    """The group of one test. As a context manager it leaves no process behind."""
+    """The group of one test. All its processes end with its block."""
 
     kafka: str
     namespace: str
@@ -98,12 +98,12 @@ class PaymentGroup:
         self.processes[name].send_signal(number)
 
     def stop(self, name: str) -> int:
-        """SIGTERM; return the exit status. Fails after STOP_DEADLINE_S."""
+        """Send SIGTERM; return the exit status. Fail after STOP_DEADLINE_S."""
         self.signal(name, signal.SIGTERM)
         return self.processes.pop(name).wait(STOP_DEADLINE_S)
 
     def kill(self, name: str) -> None:
-        """SIGKILL, as a crash."""
+        """Send SIGKILL, to simulate a crash."""
         self.signal(name, signal.SIGKILL)
         self.processes.pop(name).wait(STOP_DEADLINE_S)
 
@@ -128,7 +128,7 @@ class PaymentGroup:
         assert self._producer.flush(DEADLINE_S) == 0
 
     def ask(self, count: int, *, partition: int | None = None) -> None:
-        """Produce the next `count` payment requests, round robin over the partitions, and wait for the broker."""
+        """Produce `count` payment requests to the partitions in turn, and wait until the broker has them."""
         topic = qualified(self.namespace, Topic.PAYMENTS_REQUESTED)
         for number in range(self.produced, self.produced + count):
             payment = request(number)
@@ -184,7 +184,7 @@ class PaymentGroup:
         return [msgspec.json.decode(record.value(), type=PaymentSettled) for record in records]
 
     def wait_until_served(self, *, deadline_s: float = 2 * DEADLINE_S) -> list[PaymentSettled]:
-        """Wait until every requested payment is settled; return all records."""
+        """Wait until every requested payment is settled; return all records of payments.settled."""
         wait_for(
             lambda: len({each.order_id for each in self.settled()}) >= self.produced,
             f"{self.produced} distinct payments settled",

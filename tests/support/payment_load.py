@@ -17,19 +17,19 @@ from contracts.topics import Topic, qualified
 
 
 class PaymentLoad:
-    """Produces `rate` payments/s, round robin over the partitions, until the context ends."""
+    """Produces `rate` payments/s to the partitions in turn, until its block ends."""
 
     def __init__(self, kafka: str, namespace: str, *, rate: float, partitions: int) -> None:
         self._kafka = kafka
         self._namespace = namespace
         self.interval_s = 1 / rate
-        """Payments per second; may be changed at any time."""
+        """Seconds between two payments. It may be changed at any time."""
         self._partitions = partitions
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="payment-load")
         self.orders: list[str] = []
         self.acknowledged_us: dict[str, int] = {}
-        """Order → when the brokers acknowledged it (µs since the epoch)."""
+        """Order → time at which the brokers acknowledged it, µs since 1970."""
 
     def __enter__(self) -> "PaymentLoad":
         self._thread.start()
@@ -39,7 +39,7 @@ class PaymentLoad:
         self.finish()
 
     def finish(self) -> None:
-        """Stop producing; return when the brokers have everything."""
+        """Stop producing, and wait until the brokers have all payments."""
         self._stop.set()
         self._thread.join(90)
         assert not self._thread.is_alive(), "the brokers did not take the load"
@@ -65,7 +65,7 @@ class PaymentLoad:
             self.acknowledged_us[order] = now_us()
 
     def settled(self) -> list[PaymentSettled]:
-        """Every record of payments.settled, repeats included."""
+        """Return all records of payments.settled, with repeated ones."""
         records = read_all(self._kafka, self._namespace, Topic.PAYMENTS_SETTLED)
         return [msgspec.json.decode(record.value(), type=PaymentSettled) for record in records]
 
@@ -75,7 +75,7 @@ class PaymentLoad:
 
 
 def repeats(settled: list[PaymentSettled]) -> list[PaymentSettled]:
-    """Return the records of payments that were settled before, in the order of their ends."""
+    """Return the repeated records of settled payments, in order of their completion."""
     known: set[str] = set()
     again: list[PaymentSettled] = []
     for one in sorted(settled, key=lambda each: each.timeline.done_us or 0):
@@ -86,7 +86,7 @@ def repeats(settled: list[PaymentSettled]) -> list[PaymentSettled]:
 
 
 def assert_in_order(settled: list[PaymentSettled]) -> None:
-    """Fail when a payment was settled for the first time after a later one of its partition."""
+    """Fail if a payment was first settled after a later payment of its partition."""
     latest: dict[int, PaymentSettled] = {}
     known: set[str] = set()
     for one in sorted(settled, key=lambda each: (each.timeline.done_us or 0, each.timeline.offset or 0)):
@@ -99,6 +99,6 @@ def assert_in_order(settled: list[PaymentSettled]) -> None:
 
 
 def longest_silence_s(settled: list[PaymentSettled]) -> float:
-    """Return the longest time between two ends of service."""
+    """Return the longest time between two completions, s."""
     done = sorted(one.timeline.done_us or 0 for one in settled)
     return max((after - before) / 1e6 for before, after in pairwise(done))

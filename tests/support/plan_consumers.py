@@ -1,4 +1,4 @@
-"""PlanConsumers inside the test's own event loop, and a group's topics for them."""
+"""Run PlanConsumers in the event loop of the test, with the topics of a group."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ BATCH_BYTES = 16_384
 
 @dataclass
 class Playground:
-    """The topics of one group, and actions of a test."""
+    """The topics of one group, and actions that tests perform on it."""
 
     kafka: str
     name: str
@@ -81,7 +81,7 @@ class Playground:
 
 @asynccontextmanager
 async def running(*consumers: PlanConsumer) -> AsyncIterator[None]:
-    """Run the consumers, and stop them in order at the end. Raises the first error at once."""
+    """Run the consumers during the block, and stop them at its end. The first error is raised at once."""
     stop = asyncio.Event()
     tasks = [asyncio.ensure_future(consumer.run(stop)) for consumer in consumers]
     try:
@@ -92,7 +92,7 @@ async def running(*consumers: PlanConsumer) -> AsyncIterator[None]:
 
 
 async def until(condition: Callable[[], object], what: str, *, deadline_s: float = DEADLINE_S) -> None:
-    """Let the consumers go on until the condition holds; fail with `what` at the deadline."""
+    """Run the consumers until the condition holds; fail with `what` at the deadline."""
     deadline = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < deadline, f"not within {deadline_s} s: {what}"

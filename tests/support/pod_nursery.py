@@ -40,7 +40,7 @@ class Pods:
 
     def apply(self, environ: dict[str, str]) -> None:
         self._environ = environ
-        told = [{"name": name, "value": value} for name, value in environ.items()]
+        variables = [{"name": name, "value": value} for name, value in environ.items()]
         named = {"fieldRef": {"fieldPath": "metadata.annotations['tailpack/replica']"}}
         labels = {"app": DEPLOYMENT, "of": self.namespace}
         container = {
@@ -49,7 +49,7 @@ class Pods:
             "imagePullPolicy": "Never",
             "command": ["python", "-c", REPLICA_CODE],
             "resources": {"limits": {"memory": "64Mi"}},
-            "env": [{"name": "TAILPACK_REPLICA", "valueFrom": named}, *told],
+            "env": [{"name": "TAILPACK_REPLICA", "valueFrom": named}, *variables],
             "terminationMessagePolicy": "FallbackToLogsOnError",
         }
         pod = {
@@ -87,7 +87,7 @@ class Pods:
         notes = [(one, one["metadata"].get("annotations", {})) for one in self.pods()]
         return [one for one, note in notes if note.get("tailpack/replica") == name]
 
-    def said(self, name: str) -> str:
+    def log_of(self, name: str) -> str:
         running = [one for one in self.named(name) if one["status"]["phase"] == "Running"]
         alive = [one for one in running if "deletionTimestamp" not in one["metadata"]]
         return self.kubectl("logs", alive[0]["metadata"]["name"]) if alive else ""

@@ -1,4 +1,4 @@
-"""tailpack in a Kubernetes namespace: applied by kustomize, queried by kubectl."""
+"""Deploy tailpack into a Kubernetes namespace by kustomize, and query it by kubectl."""
 
 import json
 import os
@@ -70,7 +70,7 @@ class Deployed(Namespace):
             finally:
                 forward.terminate()
 
-    def asked_of_api(self) -> list[dict[str, Any]]:
+    def api_requests(self) -> list[dict[str, Any]]:
         """Return the autoscaler's entries in the API server's audit log; skip if that log is not on this machine."""
         audit = Path(os.environ["KUBECONFIG"]).parent / AUDIT
         if not audit.exists():
@@ -81,7 +81,7 @@ class Deployed(Namespace):
 
     @property
     def broker(self) -> str:
-        """Address of the throw-away broker from this machine."""
+        """Address of the temporary broker for clients on this machine."""
         return f"{self.pods('kafka')[0]['status']['podIP']}:9092"
 
 

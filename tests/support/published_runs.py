@@ -1,4 +1,4 @@
-"""Made-up runs with the shape of real ones: a queue, the records that it leaves, and the broker that takes them."""
+"""Invented runs with the shape of real runs: events in a queue, and the records about them on a broker."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ COMMON: Final = {"customer": "c-17", "merchant": "books", "country": "DE", "curr
 
 @dataclass(frozen=True, slots=True)
 class MadeUpRun:
-    """Times of each event, µs, by order of intent; event k lies in partition k mod 5, one server each."""
+    """Times of all events, µs, in the order in which they are scheduled. Event k is in partition k mod 5."""
 
     intended: Micros
     placed: Micros
@@ -61,7 +61,7 @@ class MadeUpRun:
 
 
 def made_up_run(events: int, rate: float, started_us: int, seed: int) -> MadeUpRun:
-    """Return `events` events at `rate` events/s, evenly spaced, each partition served in order for 5 ms (Lindley)."""
+    """Return `events` evenly spaced events, `rate` per second. A partition serves them in order, in 5 ms each."""
     chance = np.random.default_rng(seed)
     intended = started_us + (np.arange(events) * (1e6 / rate)).astype(np.int64)
     placed = intended + chance.exponential(800, events).astype(np.int64)
@@ -77,7 +77,7 @@ def made_up_run(events: int, rate: float, started_us: int, seed: int) -> MadeUpR
 
 
 def records_of(run: MadeUpRun, k: int) -> dict[Topic, object]:
-    """Return every record that event k leaves behind; each tenth order is declined and not shipped."""
+    """Return all records about event k. Every tenth order is declined and not shipped."""
     order = f"o-{k:08d}"
     accepted = k % DECLINED_EVERY != 0
     settled, shipped, notified = Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT
@@ -124,9 +124,9 @@ def publish(
     pipeline: bool,
     copies: Callable[[Topic, int], int] = lambda _topic, _k: 1,
 ) -> None:
-    """Publish every record of `run`; `copies` says how often event k appears on a topic (0: it never got there).
+    """Publish every record of `run`. copies: returns how often event k is on a topic (0: never).
 
-    Raises TimeoutError when the broker does not acknowledge in time.
+    Raises TimeoutError if the broker does not acknowledge in time.
     """
     quiet = {"log_level": 3}  # a broker that has just started makes an idempotent producer wait, and say so
     producer = Producer({**connection.librdkafka(), "enable.idempotence": True, "linger.ms": 20, **quiet})
@@ -149,7 +149,7 @@ def send(
     headers: list[tuple[str, str | bytes | None]] | None = None,
     partition: int = -1,
 ) -> None:
-    """Hand one record to the producer, waiting while its queue is full."""
+    """Produce one record. Wait while the producer's queue is full."""
     while True:
         try:
             producer.produce(topic, key=key, value=value, headers=headers or [], partition=partition)
@@ -161,7 +161,7 @@ def send(
 
 
 def finish(producer: Producer) -> None:
-    """Wait until everything is acknowledged. Raises TimeoutError when it is not."""
+    """Wait until all records are acknowledged. Raises TimeoutError if they are not."""
     if left := producer.flush(DEADLINE_S):
         raise TimeoutError(f"{left} records were not acknowledged within {DEADLINE_S:.0f} s; is the broker well?")
 

@@ -23,7 +23,7 @@ RUN = "w1-20261121-125818"
 
 
 def known_world(**changes: object) -> tuple[Scenario, Run]:
-    """Return 300 seconds of w1 in a world whose every time is known, with replicas that take 0.4 s to start."""
+    """Return a scenario with 300 s of w1 and known times. A replica takes 0.4 s to start."""
     known = {"duration_s": 300, "split": "random", "startup_s": 0.4, "tick_offset_s": 0.104, "pause_s": PAUSE_US / 1e6}
     scenario = load_scenario("w1", {"policy": "algorithm-2", **known, **changes})
     sent = build_events(scenario)
@@ -35,8 +35,8 @@ def known_world(**changes: object) -> tuple[Scenario, Run]:
     return scenario, simulate(workload, policy_of(scenario, sent), settings_of(scenario))
 
 
-def write_folder(folder: Path, scenario: Scenario, run: Run, **told: object) -> Path:
-    """Write run.json, result.json and both Parquet folders. Events were intended 7 ms before the world had them."""
+def write_folder(folder: Path, scenario: Scenario, run: Run, **fields: object) -> Path:
+    """Write run.json, result.json and both Parquet folders. Events are sent 7 ms after their scheduled time."""
     folder.mkdir(parents=True, exist_ok=True)
     info = RunInfo(
         run=RUN, scenario=msgspec.to_builtins(scenario), policy=run.policy, seed=scenario.seed,
@@ -45,7 +45,7 @@ def write_folder(folder: Path, scenario: Scenario, run: Run, **told: object) -> 
         percentile=scenario.target.percentile, duration_s=scenario.duration_s, started_us=STARTED_US,
         events_scheduled=len(run.latency_us),
     )  # fmt: skip
-    msgspec.structs.replace(info, **told).save(folder)
+    msgspec.structs.replace(info, **fields).save(folder)
     _result(scenario, run).save(folder)
     unknown = dict.fromkeys((*INTEGER_COLUMNS, *BOOLEAN_COLUMNS, *TEXT_COLUMNS), [None] * len(run.events))
     write_columns(folder / "events.parquet", unknown | _events(run))
@@ -68,9 +68,9 @@ def write_columns(folder: Path, columns: dict[str, object]) -> None:
 
 
 def _one_by_one(offset_us: np.ndarray) -> np.ndarray:
-    """Return the times of a burst 10 µs apart: no generator hands out two events at the same moment.
+    """Return times of a burst that are 10 µs apart, because a generator cannot send two events at the same time.
 
-    They come partition by partition, as replicas serve what has one timestamp.
+    They are sorted by partition, as replicas serve events with equal timestamps.
     """
     return offset_us + 10 * (np.arange(len(offset_us)) - np.searchsorted(offset_us, offset_us))
 

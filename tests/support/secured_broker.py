@@ -1,6 +1,6 @@
-"""An embedded Kafka as an organisation runs it: TLS from a CA of its own, SCRAM logins, and no right that is not given.
+"""An embedded Kafka as organisations run it: TLS with its own CA, SCRAM logins, and only explicit rights.
 
-Its plain listener belongs to the administrator; clients get the secured one.
+The administrator uses its plain listener, clients use the secured listener.
 """
 
 import subprocess
@@ -28,7 +28,7 @@ from tailpack.local.ports import free_port
 
 USER: Final = "tailpack"
 PASSWORD: Final = 'k=v # "quoted" \\ and more'
-"""Every character that some client's configuration could trip over."""
+"""Password with all characters that a client's configuration could misinterpret."""
 MECHANISM: Final = "SCRAM-SHA-512"
 
 SECURED: Final = """\
@@ -46,7 +46,7 @@ super.users=User:ANONYMOUS
 
 @dataclass(frozen=True, slots=True)
 class SecuredKafka:
-    """A running broker: its secured address, and a properties file for `--client-properties`."""
+    """A running broker, with its secured address and a properties file for `--client-properties`."""
 
     address: str
     ca: Path
@@ -55,7 +55,7 @@ class SecuredKafka:
     """The administrator's address."""
 
     def add_user(self, user: str) -> None:
-        """Let a further one log in, with PASSWORD and without a right."""
+        """Add a user with PASSWORD and without rights."""
         _add_user(AdminClient({"bootstrap.servers": self.plain}), user)
 
     def client_properties(self, password: str = PASSWORD, user: str = USER) -> Path:

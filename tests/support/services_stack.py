@@ -1,4 +1,4 @@
-"""Services as processes under test; the test takes the part of Payment."""
+"""Services as processes under test. The test does the work of Payment."""
 
 import contextlib
 import json
@@ -63,7 +63,7 @@ def shipment(order_id: str) -> bytes:
 
 @dataclass
 class Stack:
-    """Services under test: processes that the test starts, kills and stops."""
+    """Services under test. The test starts, kills and stops their processes."""
 
     kafka: str
     namespace: str
@@ -103,7 +103,7 @@ class Stack:
             )
 
     def get(self, service: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
-        """Return status code and JSON of an HTTP call; 0 if no process listens."""
+        """Return status code and JSON of an HTTP call. The code is 0 if no process listens."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.ports[service]}{path}", body, headers)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 loopback

@@ -1,4 +1,4 @@
-"""A made-up result that fits on a screen: four seconds, two partitions, two late events; and folders that hold one."""
+"""A small invented result with four seconds, two partitions and two late events, and run folders with it."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def small_result(**changes: Any) -> Result:
 def small_run(
     folder: Path, *, settings: dict[str, Any] | None = None, world: str = "simulated", **changes: Any
 ) -> Path:
-    """Write run.json and result.json of a run named as its folder. changes: of the result."""
+    """Write run.json and result.json of a run with the name of its folder. changes: fields of the result."""
     folder.mkdir(parents=True)
     result = small_result(run=folder.name, **changes)
     result.save(folder)

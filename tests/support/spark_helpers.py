@@ -1,4 +1,4 @@
-"""Fixtures of the tests on a real Spark: one session for the whole process, opened as the job opens it."""
+"""Fixtures of tests with a real Spark. One session, opened as in the report job, is used by the whole process."""
 
 import gc
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 from report.spark.session import open_session
 
 SPARK: Final = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
-"""Marks of a module that uses Spark. PySpark leaves the socket of each `collect()` to the garbage collector."""
+"""Marks of a module that uses Spark. PySpark does not close the socket of a `collect()`."""
 
 
 def spark(log_folder: Path) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Runs that lie on disk: judged without any Kafka."""
+"""Runs on disk, whose reports need no Kafka."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ EVENTS: Final = 200
 
 
 def event_rows(**changes: Any) -> list[dict[str, Any]]:
-    """The rows of events.parquet; `changes` are of event 7."""
+    """Return the rows of events.parquet. changes: fields of event 7."""
     run = made_up_run(EVENTS, 50.0, STARTED_US, 1)
     rows: list[dict[str, Any]] = [
         json.loads(msgspec.json.encode(run.timeline(k, Topic.PAYMENTS_SETTLED))) for k in range(EVENTS)
@@ -35,7 +35,7 @@ def event_rows(**changes: Any) -> list[dict[str, Any]]:
 
 
 def stored_run(folder: Path, *, journal_entries: tuple[bytes, ...] | None = None, **changes: Any) -> None:
-    """A run whose events lie in its folder; no journal unless there are entries."""
+    """Create the folder of a run with events, and with a journal if there are entries."""
     run = made_up_run(EVENTS, 50.0, STARTED_US, 1)
     info = run_info(Connection(bootstrap_servers="127.0.0.1:1", namespace="stored"), run, pipeline=False)
     info.save(folder)
@@ -48,5 +48,5 @@ def stored_run(folder: Path, *, journal_entries: tuple[bytes, ...] | None = None
 
 
 def write_parquet(place: Path, rows: list[dict[str, Any]]) -> None:
-    """Write `rows` as one Parquet file, the types those that pyarrow takes them for."""
+    """Write `rows` as one Parquet file. pyarrow chooses the types."""
     pq.write_table(pa.Table.from_pylist(rows), place)

@@ -1,8 +1,8 @@
-"""A replica that only reports: warm, then member once a plan names it, drained once none does any more.
+"""A replica that only reports: warm, then member while a plan names it, then drained.
 
-STUB_DEAF_TO="payment-1:2": that replica reads plans 1 and 2 and does not take them.
+STUB_DEAF_TO="payment-1:2": replica payment-1 reads plans 1 and 2, but does not adopt them.
 
-Started by the autoscaler's tests in place of services.payment, where a real one would only be slower.
+Tests of the autoscaler start it in place of services.payment, because it is faster.
 """
 
 import os

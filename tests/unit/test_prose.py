@@ -1,7 +1,7 @@
 """The linter of English finds what its rules name, wherever the text is written."""
 
 import pytest
-from prose.lint import Block, group, in_comments, in_docstrings, in_markdown, lint
+from prose.lint import Block, in_comments, in_docstrings, in_markdown, lint
 
 
 def found(text: str) -> set[str]:
@@ -44,15 +44,3 @@ def test_an_error_in_python_is_found_at_its_line_in_docstrings_of_fields_and_in_
 
     assert lines([*in_docstrings("a.py", source)]) == [3, 5]
     assert lines([*in_comments("a.py", source)]) == [4, 7]
-
-
-def test_every_place_belongs_to_a_group_that_has_a_limit() -> None:
-    places = (
-        "README.md",
-        "docs/howto/keda.md",
-        "docs/reference/metrics.md",
-        "tailpack run --seed",
-        ".ci/run",
-    )
-
-    assert [group(one) for one in places] == ["root", "docs", "docs/generated", "help", "ci"]

@@ -115,7 +115,7 @@ class Api:
         self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
     def lease(self, name: str, body: Raw | list[Raw] | None = None) -> Raw:
-        """Return the Lease; with a `body`, change it first: a list is a JSON patch. Raises ApiError 409 or 422."""
+        """Return the Lease. If `body` is given, change it first. A list is a JSON patch. Raises ApiError 409 or 422."""
         if body is None:
             return self._request_json(self._leases.read_namespaced_lease, name)
         kind = MERGE if isinstance(body, dict) else JSON_PATCH

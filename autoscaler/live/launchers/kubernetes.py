@@ -4,7 +4,7 @@ New pods wait behind a scheduling gate. One request writes the replica's name in
 replica, its pod first gets the lowest deletion cost, then the requested count is lowered: in the Deployment, or in the
 plan for KEDA and its HorizontalPodAutoscaler (HPA). A surplus pod waits behind its gate and gets the next name.
 
-One thread compares the wanted replicas with the pods and acts; another thread watches the pods.
+One thread compares the wanted replicas with the pods and acts. Another thread watches the pods.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ RESERVATION_S: Final = 35.0
 DELETION_TIMEOUT_S: Final = 5.0
 """Time for the ReplicaSet to delete the released pod before a new pod is requested."""
 HPA_DELETION_TIMEOUT_S: Final = 30.0
-"""Time for the HPA to delete the released pod; then the launcher deletes it. The HPA acts every 15 s and tolerates 10 %
+"""Time for the HPA to delete the released pod. Then the launcher deletes it. The HPA acts every 15 s and tolerates 10 %
 surplus pods."""
 MIN_RETRY_S: Final = 0.2
 MAX_RETRY_S: Final = 5.0
@@ -35,7 +35,7 @@ MAX_RETRY_S: Final = 5.0
 class KubernetesLauncher:
     """Names the pods of a Deployment and controls their number. Raises LauncherError if there is no such Deployment.
 
-    why_not_leading: called before each change; returns why this autoscaler may not act, empty if it leads.
+    why_not_leading: called before each change. Returns why this autoscaler may not act, empty if it leads.
     by_plan: the count goes into `wanted`, for KEDA or an HPA, and not into the Deployment.
     """
 
@@ -49,7 +49,7 @@ class KubernetesLauncher:
         self._reserved: dict[str, float] = {}
         """Exited replica → time until which its pod is kept, seconds."""
         self._adopted = False
-        """False: pods with unknown names belong to an earlier autoscaler and stay."""
+        """Whether orphans were adopted. Until then, pods with unknown names are an earlier autoscaler's and stay."""
         self._changed = False
         self._closed = threading.Event()
         self._problems = {"lead": "", "watch": "", "act": "", "pods": ""}

@@ -1,4 +1,4 @@
-"""A pod of a replica: its state at the API server, and its instance for the scaler."""
+"""The state of a replica's pod at the API server, and its instance for the scaler."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -138,7 +138,7 @@ class PodInstance:
         return self._ended
 
     def is_source_of(self, report: Progress) -> bool:
-        """Compare the pod's name; after the container's exit the incarnation, because the pod may run another one."""
+        """Compare the pod's name, or after the container's exit the incarnation, because the pod may restart it."""
         is_same_pod = self.pod is not None and report.host == self.pod.name[:63]
         return is_same_pod and (self._ended is None or report.incarnation == self.incarnation)
 

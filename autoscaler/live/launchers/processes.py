@@ -13,7 +13,7 @@ import msgspec
 import psutil
 
 from autoscaler.live.launcher import Exit, Orphan
-from contracts.children import describe_exit, last_log_line, start
+from contracts.children import describe_exit, last_log_line, limit_log, start
 from contracts.progress import Progress
 from contracts.validation import DECODE_ERRORS
 
@@ -42,13 +42,13 @@ def _boot() -> str:
 class ReplicaProcess:
     """One process, running or exited.
 
-    child: the process, if this autoscaler started it. None: an earlier autoscaler did; the exit status is unreadable.
+    child: the process, if this autoscaler started it. None: an earlier autoscaler did. The exit status is unreadable.
     """
 
     pending_reason = ""
 
-    def __init__(self, pid: int, identity: str, child: "subprocess.Popen[bytes] | None" = None) -> None:
-        self.pid = pid
+    def __init__(self, pid: int, identity: str, log: Path, child: "subprocess.Popen[bytes] | None" = None) -> None:
+        self.pid, self._log = pid, log
         self.identity = identity
         """Identity of the process, see process_identity; empty: it did not run."""
         self._child = child
@@ -59,7 +59,8 @@ class ReplicaProcess:
         return f"pid {self.pid}"
 
     def exit(self) -> Exit | None:
-        """Return how the process exited; None: it runs."""
+        """Return how the process exited; None: it runs, and its log is kept small."""
+        limit_log(self._log)
         if self._child is None:
             unknown = "exited; status unknown, because an earlier autoscaler started it"
             return None if self._runs() else Exit(unknown, is_clean=True, is_status_known=False)
@@ -116,10 +117,10 @@ class ProcessLauncher:
         self._logs.mkdir(parents=True, exist_ok=True)
 
     def start(self, name: str) -> ReplicaProcess:
-        """Start the replica `name`. Raises OSError on failure; then no process runs."""
+        """Start the replica `name`. Raises OSError on failure. Then no process runs."""
         own = {"TAILPACK_REPLICA": name, "TAILPACK_REPLICA_NUMBER": str(next(self._numbers))}
         child = start(self._command, self._environ | own, self._log(name))
-        process = self._known[name] = ReplicaProcess(child.pid, process_identity(child.pid), child)
+        process = self._known[name] = ReplicaProcess(child.pid, process_identity(child.pid), self._log(name), child)
         try:
             self.save_incarnation(name, "")
         except OSError:  # disk full: without a pid file, a later autoscaler would start a second replica of this name
@@ -144,7 +145,7 @@ class ProcessLauncher:
     def find_orphans(self) -> Iterator[Orphan]:
         """Yield the replicas with pid files of an earlier autoscaler."""
         for name, entry, _ in read_pid_files(self._state_dir):
-            process = self._known[name] = ReplicaProcess(entry.pid, entry.identity)
+            process = self._known[name] = ReplicaProcess(entry.pid, entry.identity, self._log(name))
             yield Orphan(name, process, entry.incarnation)
 
     def last_log_line(self, name: str) -> str:
@@ -162,7 +163,7 @@ class ProcessLauncher:
 
 
 def read_pid_files(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process | None]]:
-    """Yield name, pid file and process of each replica in `state_dir`; process None: it has exited.
+    """Yield name, pid file and process of each replica in `state_dir`. Process None: it has exited.
 
     Unreadable files are skipped, because their replicas are starting or leaving.
     """

@@ -7,7 +7,7 @@ from autoscaler.ports import Policy
 
 
 def add_guards(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> Policy:
-    """Return the policy inside the guards that are switched on, from the inside out:
+    """Return the policy inside the guards that are switched on. The order, from the inside out, is:
 
     1. Owners are removed if the group places its partitions itself.
     2. The count is limited, then stabilised.

@@ -15,7 +15,7 @@ class IgnoreStuckPartitions(PolicyWrapper):
     """Reports stuck partitions in the reason, and hides their lag from the inner policy, so the group does not scale.
 
     A partition is stuck if for `after_s` it has lag, makes no progress (λ·Δt − Δlag of less than one event), and has
-    the same ready owner. Its λ stays visible: its events have to be served once the fault is fixed. It is not stuck if
+    the same ready owner. Its λ stays visible, for its events must be served once the fault is fixed. It is not stuck if
     its owner is silent or its offsets cannot be read, because then its progress is unknown.
     """
 
@@ -43,7 +43,7 @@ class IgnoreStuckPartitions(PolicyWrapper):
 
     def _stuck(self, observation: GroupObservation) -> dict[int, "_Progress"]:
         at_s, passed_s = observation.at_s, observation.at_s - self._last_s
-        ready = {one.name for one in observation.replicas if one.surely_ready}
+        ready = {replica.name for replica in observation.replicas if replica.surely_ready}
         owners = observation.assignment
         progress: dict[int, _Progress] = {}
         for load in observation.partitions:
@@ -53,7 +53,7 @@ class IgnoreStuckPartitions(PolicyWrapper):
                 since_s = before.since_s if served < 0.5 else at_s
             progress[load.partition] = _Progress(load.lag, owner, since_s)
         self._last, self._last_s = progress, at_s
-        return {partition: one for partition, one in progress.items() if at_s - one.since_s >= self.after_s}
+        return {partition: state for partition, state in progress.items() if at_s - state.since_s >= self.after_s}
 
 
 class _Progress(NamedTuple):
@@ -72,7 +72,7 @@ class CountByLoad:
     def __init__(self, settings: PolicySettings, guards: GuardSettings) -> None:
         self._settings = settings
         self._guards = guards
-        self._needed = WantedCounts(guards.fallback_down_s)
+        self.needed = WantedCounts(guards.fallback_down_s)
 
     def plan(self, observation: GroupObservation) -> tuple[Plan, str]:
         """Return the plan, and why. Nothing changes if the count is the same and every partition has an owner."""
@@ -81,20 +81,16 @@ class CountByLoad:
         arriving = sum(load.arrival_rate for load in observation.partitions)
         lag = sum(load.lag for load in observation.partitions)
         needed = max(replicas_for(arriving, rate), replicas_for(lag, rate * settings.latency_target_s))
-        _, most_needed = self._needed.note(observation, needed)
+        _, most_needed = self.needed.note(observation, needed)
         partitions = len(observation.partitions)
         least = max(most_needed, guards.min_replicas, guards.safe_replicas)
         count = max(1, min(least, guards.max_replicas or partitions, partitions))
         why = f"{number(arriving)} events/s and {lag} events of lag need {needed} replicas"
-        names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready))[:count]
+        names = tuple(r.name for r in sorted(observation.replicas, key=lambda r: not r.surely_ready))[:count]
         staying = [name for name in observation.replica_names if name in names]
         fresh = fresh_names(settings.replica_prefix, {*staying, *observation.assignment.values()})
         replicas = (*staying, *islice(fresh, count - len(staying)))
         return Plan(replicas, None if guards.counts_only else _place(observation, replicas)), why
-
-    def reset(self) -> None:
-        """Forget the needed counts, because the policy works again."""
-        self._needed.forget()
 
 
 def _place(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[int, str]:
@@ -109,7 +105,7 @@ def _place(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[int
     most = -(-len(observation.partitions) // len(replicas))
     rates, counts = dict.fromkeys(replicas, 0.0), dict.fromkeys(replicas, 0)
     owners: dict[int, str] = {}
-    for load in sorted(observation.partitions, key=lambda one: (-one.arrival_rate, one.partition)):
+    for load in sorted(observation.partitions, key=lambda load: (-load.arrival_rate, load.partition)):
         owner = now.get(load.partition, "")
         if owner not in counts or counts[owner] >= most or rates[owner] + load.arrival_rate > fair:
             owner = min(replicas, key=lambda name: (rates[name], counts[name], replicas.index(name)))
@@ -137,7 +133,7 @@ class Fallback(PolicyWrapper):
         keeps_plan = wanted.action is Action.NO_CHANGE  # always valid
         if not keeps_plan and (problem := plan_problem(observation, wanted.plan)):
             return self._stand_in_for(observation, f"{self.name} made an invalid plan: {problem}")
-        self.stand_in.reset()
+        self.stand_in.needed.forget()
         return wanted
 
     def _stand_in_for(self, observation: GroupObservation, fault: str) -> Decision:
@@ -153,7 +149,7 @@ class Fallback(PolicyWrapper):
 
 
 def plan_problem(observation: GroupObservation, plan: Plan) -> str:
-    """Return why a plan is invalid; an empty text if it is valid."""
+    """Return why a plan is invalid, or an empty text."""
     partitions = len(observation.partitions)
     if not plan.replicas:
         return "it has no replica"

@@ -46,7 +46,7 @@ class CountsOnly(PolicyWrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Bounds(PolicyWrapper):
-    """Limits the count to [minimum, maximum] and to the number of partitions: a further replica would be idle."""
+    """Limits the count to [minimum, maximum] and to the number of partitions, as a further replica would be idle."""
 
     minimum: int = 1
     maximum: int = 0
@@ -85,8 +85,8 @@ class Bounds(PolicyWrapper):
 class StabiliseDown(PolicyWrapper):
     """Scales down only to the maximum count that was wanted within a window, as Kubernetes' HPA does.
 
-    The count at the first decision counts as wanted. A plan with owners is not changed: it waits until no larger count
-    has been wanted for `window_s`.
+    The group's count at the first decision is included. A plan with owners is not changed. It waits until no larger
+    count has been wanted for `window_s`.
     """
 
     window_s: float
@@ -111,7 +111,7 @@ class StabiliseDown(PolicyWrapper):
 
 @dataclass(eq=False, kw_only=True)
 class WaitForReplicas(PolicyWrapper):
-    """Vetoes DOWN and REASSIGN while a requested replica is not ready or is silent. UP passes: load cannot wait.
+    """Vetoes DOWN and REASSIGN while a requested replica is not ready or is silent. UP passes, because it is urgent.
 
     limit_s: longest time for which one replica may cause the veto, seconds.
     """
@@ -181,7 +181,7 @@ def _spread_by_rate(observation: GroupObservation, count: int, prefix: str) -> P
     new = (Replica(name, ready=False) for name in islice(fresh_names(prefix, known), more))
     replicas = [*observation.replicas, *new]
     rate_of = {replica.name: replica.service_rate or observation.service_rate for replica in replicas}
-    best_first = sorted(replicas, key=lambda one: (not one.surely_ready, -rate_of[one.name]))
+    best_first = sorted(replicas, key=lambda r: (not r.surely_ready, -rate_of[r.name]))
     rates = [rate_of[replica.name] for replica in best_first[:count]]
     bins = _fill(items_of(observation), np.array(rates))
     owners: dict[int, str] = {}
@@ -190,18 +190,18 @@ def _spread_by_rate(observation: GroupObservation, count: int, prefix: str) -> P
         rates
     ):  # equally fast replicas are interchangeable: each keeps its partitions if possible
         alike = [bin_ for bin_, its_rate in zip(bins, rates, strict=True) if its_rate == rate]
-        equally_fast = [one.name for one in best_first if rate_of[one.name] == rate]
+        equally_fast = [replica.name for replica in best_first if rate_of[replica.name] == rate]
         names = name_bins(alike, observation.assignment, equally_fast, prefix)
         staying.update(names)
         owners |= {item.partition: name for bin_, name in zip(alike, names, strict=True) for item in bin_.items}
-    return Plan(tuple(one.name for one in replicas if one.name in staying), dict(sorted(owners.items())))
+    return Plan(tuple(replica.name for replica in replicas if replica.name in staying), dict(sorted(owners.items())))
 
 
 def _fill(items: Sequence[Item], rates: NDArray[np.float64]) -> list[Bin]:
-    """Put each item, largest λ first, where λ/μ is least afterwards; ties by lag/μ, then number of items/μ."""
+    """Put each item, largest λ first, where λ/μ is least afterwards. Ties by lag/μ, then number of items/μ."""
     totals = np.zeros((3, len(rates)))
     contents: list[list[Item]] = [[] for _ in rates]
-    for item in sorted(items, key=lambda one: (-one.arrival_rate, -one.lag, one.partition)):
+    for item in sorted(items, key=lambda item: (-item.arrival_rate, -item.lag, item.partition)):
         adds = np.array([item.arrival_rate, item.lag, 1.0])
         places = np.arange(len(rates))
         for after in (totals + adds[:, None]) / rates:

@@ -1,6 +1,6 @@
-"""Run schedules of faults and check the pipeline's promises: `make chaos SEEDS=5`.
+"""Run schedules of faults and check the pipeline's guarantees: `make chaos SEEDS=5`.
 
-Exit status 1 if a guarantee was violated; the logs of that schedule remain. 130 after Ctrl-C, with the results so far.
+The exit status is 1 if a guarantee was violated, and the logs of that schedule remain. It is 130 after Ctrl-C.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def say(text: str) -> None:
 
 
 def run(cluster: Cluster, seeds: Iterable[int], out: Path, drawn: Variant) -> Iterator[Schedule]:
-    """Yield each schedule; one pipeline serves for all of them until one has a violation."""
+    """Yield each schedule. All use the same pipeline, until a schedule has a violation."""
     with ExitStack() as living:
         pipeline: Pipeline | None = None
         for seed in seeds:

@@ -1,6 +1,6 @@
-"""Check the guarantees after a schedule on plain evidence. This module shares no code with the product.
+"""Check the guarantees after a schedule. This module shares no code with the product.
 
-Every check returns one sentence for each violation; the same violation is always the same sentence.
+Every check returns a sentence for each violation. Equal violations have equal sentences.
 """
 
 from collections import Counter, defaultdict
@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import Final
 
 AWARE_S: Final = 1.0
-"""Time in which a dropped member learns of it: by its next heartbeat, half of a session later at most."""
+"""Maximum time until a removed member learns about it from its heartbeat: half of a session, s."""
 KILLERS: Final = ("hung", "killed: still running", "killed by SIGKILL")
-"""How the journal's text begins for a replica that the autoscaler, or an unknown process, killed."""
+"""Prefixes of journal texts about a replica that the autoscaler or an unknown process has killed."""
 IN_ORDER: Final = "exit status 0"
 
 
@@ -25,9 +25,9 @@ class Served:
     offset: int
     replica: str
     done_s: float
-    """Seconds since the epoch, without steps of the clock."""
+    """Seconds since 1970, without steps of the clock."""
     verdict: tuple[object, ...] = ()
-    """Everything that must be equal in a repeated record."""
+    """Values that must be equal in a repeated record."""
     accepted: bool = True
 
 
@@ -42,14 +42,14 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The Payment group at the begin of a generation, as its coordinator stored it."""
+    """Members of the Payment group at the begin of a generation, as its coordinator stored them."""
 
     at_s: float
     generation: int
     names: frozenset[str]
     leader: str = ""
     ids: frozenset[str] = frozenset()
-    """The group's ids of the members; a replica that was dropped returns under another one."""
+    """Member ids. A replica that was removed from the group returns with another id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Ended:
 
 @dataclass(slots=True)
 class Evidence:
-    """Everything read so far, in the order of the logs. Orders are listed by id, one for each record."""
+    """All records read so far, in the order of the topics. Each record of an order is represented by the order id."""
 
     requested: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Order id → partition and offset in payments.requested, of the newest record."""
@@ -81,79 +81,80 @@ def lost(accepted: Collection[str], found: Evidence) -> list[str]:
     """Accepted orders without one of their effects."""
     verdicts = {one.order_id: one.accepted for one in found.settled}
     shipped, notified, refused = set(found.shipped), set(found.notified), set(found.refused)
-    said = []
+    violations = []
     for order in accepted:
         if order in refused:
-            said.append(f"order {order} was accepted, and refused later")
+            violations.append(f"order {order} was accepted, and refused later")
         elif order not in verdicts:
             where = "at payments.requested/{}/{}".format(*found.requested[order]) if order in found.requested else ""
-            said.append(f"order {order} {where or 'was never requested, and'} has no payment")
+            violations.append(f"order {order} {where or 'was never requested, and'} has no payment")
         elif verdicts[order] and order not in shipped:
-            said.append(f"order {order} is paid and not shipped")
+            violations.append(f"order {order} is paid and not shipped")
         elif order not in notified:
-            said.append(f"order {order} has no message to its customer")
-    return said
+            violations.append(f"order {order} has no message to its customer")
+    return violations
 
 
 def doubled(found: Evidence) -> list[str]:
-    """Effects that exist twice; payments only if two records of one differ, since readers drop equal ones."""
-    said = [f"order {order} was shipped {n} times" for order, n in Counter(found.shipped).items() if n > 1]
-    said += [f"{n} messages about order {order}" for order, n in Counter(found.notified).items() if n > 1]
+    """Effects that exist twice. Equal records of a payment do not count, because readers drop them."""
+    violations = [f"order {order} was shipped {n} times" for order, n in Counter(found.shipped).items() if n > 1]
+    violations += [f"{n} messages about order {order}" for order, n in Counter(found.notified).items() if n > 1]
     verdicts: dict[str, set[tuple[object, ...]]] = defaultdict(set)
     for one in found.settled:
         verdicts[one.order_id].add((one.accepted, *one.verdict))
-    said += [f"order {order} has {len(each)} different payments" for order, each in verdicts.items() if len(each) > 1]
+    different = {order: len(each) for order, each in verdicts.items() if len(each) > 1}
+    violations += [f"order {order} has {count} different payments" for order, count in different.items()]
     shipped = set(found.shipped)
     declined = dict.fromkeys(one.order_id for one in found.settled if not one.accepted)
-    return said + [f"order {order} was declined and shipped" for order in declined if order in shipped]
+    return violations + [f"order {order} was declined and shipped" for order in declined if order in shipped]
 
 
 def out_of_order(settled: Iterable[Served], disturbed: Collection[str], from_s: float = 0.0) -> list[str]:
-    """Events served from `from_s` on, for the first time, after a later one of their partition.
+    """Events first served after a later event of their partition, at `from_s` or later.
 
-    disturbed: replicas that were killed or stopped. Some of their last records may be missing; then their successor
-    only seems late.
+    disturbed: replicas that were killed or stopped. Their last records may be missing, so that their successor seems
+    late.
     """
     newest: dict[int, Served] = {}
     seen: set[tuple[int, int]] = set()
-    said = []
+    violations = []
     for one in sorted(settled, key=lambda one: (one.done_s, one.offset)):
         before = newest.get(one.partition)
         if before is None or one.offset > before.offset:
             newest[one.partition] = one
         elif (one.partition, one.offset) not in seen and one.done_s >= from_s and before.replica not in disturbed:
             where = f"{one.partition}/{one.offset} at {one.replica}"
-            said.append(f"{where} was served first after {before.partition}/{before.offset} at {before.replica}")
+            violations.append(f"{where} was served first after {before.partition}/{before.offset} at {before.replica}")
         seen.add((one.partition, one.offset))
-    return said
+    return violations
 
 
 def regressed(commits: Iterable[Commit], outages: Sequence[tuple[float, float]] = ()) -> list[str]:
-    """Committed offsets that went back.
+    """Committed offsets that are lower than an earlier one.
 
-    outages: from when to when a commit may be stored without an answer, because its sender was lost first. The next
-    owner then begins before it, and events repeat.
+    outages: spans in which a commit may be stored after its sender was lost. The next owner may then begin before it.
     """
     highest: dict[tuple[str, str, int], Commit] = {}
-    said = []
+    violations = []
     for one in commits:
         place = (one.group, one.topic, one.partition)
         before = highest.get(place, one)
         if one.offset >= before.offset:
             highest[place] = one
         elif not any(began <= before.at_s <= ended for began, ended in outages):
-            said.append(f"{one.group} committed {one.offset} of {one.topic}/{one.partition} after {before.offset}")
-    return said
+            where = f"{one.topic}/{one.partition}"
+            violations.append(f"{one.group} committed {one.offset} of {where} after {before.offset}")
+    return violations
 
 
 def losses(members: Sequence[Members], before_s: float) -> list[tuple[float, float]]:
-    """Return when a member was lost: at most `before_s` before the generation without it began."""
+    """Return the times at which members were lost: at most `before_s` before the generation without them began."""
     pairs = pairwise(members)
     return [(after.at_s - before_s, after.at_s) for before, after in pairs if before.ids - after.ids]
 
 
 def zombies(settled: Iterable[Served], members: Sequence[Members]) -> list[str]:
-    """Events that a replica began after the group had dropped it; it may only end the one that it had begun."""
+    """Events that a replica began after the group had removed it. It may only finish an event begun before."""
     by_replica: dict[str, list[Served]] = defaultdict(list)
     for one in sorted(settled, key=lambda one: one.done_s):
         by_replica[one.replica].append(one)
@@ -166,7 +167,7 @@ def zombies(settled: Iterable[Served], members: Sequence[Members]) -> list[str]:
 
 
 def _absences(replica: str, members: Sequence[Members]) -> list[tuple[float, float]]:
-    """Return from when to when the replica had been in the group and was not any more."""
+    """Return the spans in which a former member of the group was not in the group."""
     found: list[tuple[float, float]] = []
     left_s: float | None = None
     for before, after in pairwise(members):
@@ -179,7 +180,7 @@ def _absences(replica: str, members: Sequence[Members]) -> list[tuple[float, flo
 
 
 def wrongly_killed(ends: Iterable[Ended], disturbed: Collection[str]) -> list[str]:
-    """Replicas that were killed although the schedule did nothing to them."""
+    """Replicas that were killed although the schedule did not disturb them."""
     return [
         f"{one.replica} was killed, and was healthy ({one.how})"
         for one in ends
@@ -188,6 +189,6 @@ def wrongly_killed(ends: Iterable[Ended], disturbed: Collection[str]) -> list[st
 
 
 def ended_by_itself(ends: Iterable[Ended]) -> list[str]:
-    """Replicas that failed although every broker was undisturbed."""
+    """Replicas that failed while no broker was disturbed."""
     failures = [one for one in ends if one.how.startswith("exit status") and not one.how.startswith(IN_ORDER)]
     return [f"{one.replica} failed at {one.at_us}: {one.how}" for one in failures]

@@ -1,4 +1,4 @@
-"""Reads what the pipeline wrote to its topics, as plain JSON, by a consumer that joins no group."""
+"""Read the records of the pipeline as plain JSON, with a consumer that joins no group."""
 
 import json
 import struct
@@ -19,7 +19,7 @@ ORDERS: Final = {
 LOGS: Final = ("payments.requested", "payments.settled", "autoscaler.journal", *ORDERS)
 CONTROL: Final = ("autoscaler.plans", "autoscaler.progress")
 OFFSET_KEYS: Final = (0, 1)
-"""Versions of a key of that topic under which an offset is stored."""
+"""Key versions of records that contain an offset."""
 GROUP_KEY: Final = 2
 HOUR_S: Final = 3600.0
 METADATA_S: Final = 10.0
@@ -27,13 +27,13 @@ BATCH: Final = 2000
 
 
 def true_s(stamp_us: int, now_s: float) -> float:
-    """Return a stamp of the last half hour in seconds since the epoch, without the whole hours of a stepped clock."""
+    """Return a timestamp of the last half hour in seconds since 1970, without the whole hours of a stepped clock."""
     stamp_s = stamp_us / 1e6
     return stamp_s - HOUR_S * round((stamp_s - now_s) / HOUR_S)
 
 
 class Reader:
-    """All evidence since the topics were created. Poll it often, close it once."""
+    """Reads all evidence since the topics were created. It must be polled often and closed once."""
 
     def __init__(self, bootstrap_servers: str, namespace: str) -> None:
         self._namespace = namespace
@@ -50,7 +50,7 @@ class Reader:
         self.newest: dict[str, tuple[bytes | None, Any]] = {}
         """Control topic → key and JSON data of its newest record."""
         self.hostile: set[bytes] = set()
-        """Values that a schedule has written into control topics; they are no evidence."""
+        """Values that a schedule has written into control topics. They are not evidence."""
         self._log = Consumer(self._client)
         names = [*(f"{namespace}.{topic}" for topic in LOGS), OFFSETS]
         topics = self._log.list_topics(timeout=METADATA_S).topics
@@ -59,7 +59,7 @@ class Reader:
         self.renew()
 
     def renew(self) -> None:
-        """Read the topics of plans and progress from their begin again: they may have been created again."""
+        """Read the topics of plans and progress from the begin, because they may have been created again."""
         self.epoch = 0
         self._control.close()
         self._control = Consumer(self._client)
@@ -73,7 +73,7 @@ class Reader:
 
     @property
     def leader(self) -> str:
-        """Name of the replica that leads the group, as far as known."""
+        """Name of the replica that leads the group, if it is known."""
         return self.found.members[-1].leader if self.found.members else ""
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class Reader:
 
 
 class Bytes:
-    """Kafka's types, read one after the other: big-endian, texts and blobs after their length."""
+    """Decodes Kafka's types from bytes: big-endian numbers, and texts and blobs that follow their length."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw

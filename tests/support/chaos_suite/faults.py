@@ -1,4 +1,4 @@
-"""The kinds of faults, and random schedules of them that follow from a seed alone."""
+"""Define the kinds of faults, and create random schedules of faults from a seed."""
 
 import random
 from collections.abc import Sequence
@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import Final
 
 SESSION_S: Final = 2.0
-"""Session of the replicas under test."""
+"""Session timeout of the replicas under test, s."""
 LONGEST_S: Final = 3 * SESSION_S
 LONG_S: Final = (60.0, 150.0)
 WITHIN_S: Final = 2.0
-"""All faults of a schedule begin within this time, so that several are active at once."""
+"""All faults of a schedule begin within this time (s), so that several are active at the same time."""
 FEWEST, MOST = 2, 5
 
 
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
 
 class Variant(StrEnum):
-    """How the schedules of a run are drawn."""
+    """Rules by which random schedules are created."""
 
     SHORT = "short"  # two to five faults of some seconds
     LONG = "long"  # one or two faults of one to two and a half minutes
@@ -73,13 +73,13 @@ AT_ONCE: Final = (Kind.KILL, Kind.TERMINATE, Kind.FOREIGN, Kind.HOSTILE, Kind.GR
 class Fault:
     kind: Kind
     at_s: float
-    """Since the schedule began."""
+    """Begin, in seconds since the begin of the schedule."""
     lasts_s: float
-    """0 for a fault that has no end."""
+    """Duration in seconds; 0: the fault has no end."""
     target: str
-    """Process, topic, number of a broker, or the step of the clock in seconds; empty for the other kinds."""
+    """Process, topic, number of a broker, or step of the clock in seconds; empty for other kinds."""
     which: float
-    """0 … 1: which of several replicas, by their order."""
+    """Position (0 to 1) of the chosen replica in the list of replicas."""
 
     def __str__(self) -> str:
         target = f" {self.target}" if self.target else ""
@@ -88,9 +88,9 @@ class Fault:
 
 
 def schedule(seed: int, left_out: frozenset[Kind] = frozenset(), variant: Variant = Variant.SHORT) -> tuple[Fault, ...]:
-    """Return the faults of a seed in the order in which they begin; at most one of each kind but those on processes.
+    """Return the faults of a seed, sorted by their begin. Only faults of processes may occur more than once.
 
-    left_out: kinds that this machine does not support. They are removed from the same schedule and not replaced.
+    left_out: kinds that this machine does not support. They are removed from the schedule, and nothing replaces them.
     """
     chance = random.Random(seed)
     faults = [_draw(chance, Kind.HOSTILE)] if variant is Variant.HOSTILE else []
@@ -105,7 +105,7 @@ def schedule(seed: int, left_out: frozenset[Kind] = frozenset(), variant: Varian
 
 
 def _not_drawn_yet(faults: list[Fault]) -> list[tuple[Kind, ...]]:
-    """Brokers are one family, so that two of the three always run undisturbed."""
+    """Only one fault may concern a broker, so that two of the three brokers are never disturbed."""
     return [family for family in (ON_BROKERS, *ALONE) if not any(fault.kind in family for fault in faults)]
 
 

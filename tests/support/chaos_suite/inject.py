@@ -1,4 +1,4 @@
-"""Carries faults out, proves that each took effect, and ends each one after its time, in any case."""
+"""Inject faults, check that each one took effect, and always end each one after its time."""
 
 import errno
 import random
@@ -32,7 +32,7 @@ from tailpack.errors import TailpackError
 ADMIN_S: Final = 5.0
 MAX_PARTITIONS: Final = 60
 PROOF_S: Final = 10.0
-"""Time in which a fault must have taken effect."""
+"""Time in which a fault must take effect, s."""
 HOSTILE_RECORDS: Final = 60
 SLOW_S: Final = 0.05
 CLOCK_S: Final = 1800.0
@@ -53,7 +53,7 @@ FOREIGN: Final[tuple[bytes | None, ...]] = (
 
 
 class Injector:
-    """Faults of one pipeline. Main thread only.
+    """Injects faults into one pipeline. It may only be used in the main thread.
 
     disturbed: names of the processes that were killed, stopped or frozen.
     not_done: faults that had no effect or could not be ended, and why.
@@ -99,7 +99,7 @@ class Injector:
         return bool(self._going)
 
     def end(self, now_s: float = float("inf")) -> None:
-        """End the faults whose time is over; without `now_s` all of them."""
+        """End the faults whose time is over; without `now_s`, end all faults."""
         due = [one for one in self._going if one[0] <= now_s]
         self._going = [one for one in self._going if one not in due]
         ends: list[Callable[[], object]] = [end.close for _, end in due]

@@ -1,4 +1,4 @@
-"""Orders, written to their topic and sent by HTTP; the accepted ones are recorded."""
+"""Send orders to their topic and by HTTP, and record the accepted orders."""
 
 import http.client
 import json
@@ -12,10 +12,10 @@ from confluent_kafka import KafkaError, Message, Producer
 from chaos_suite.world import World
 
 RATE: Final = 25.0
-"""Orders/s into the topic. The two halves of the partitions take turns in receiving most of them."""
+"""Orders/s to the topic. First one half of the partitions gets most of them, then the other half, and so on."""
 TURN_S: Final = 2.0
 BY_HTTP_S: Final = 0.3
-"""Pause between two orders by HTTP."""
+"""Pause between two orders by HTTP, s."""
 REPEAT_S: Final = 0.2
 HTTP_S: Final = 2.0
 FLUSH_S: Final = 30.0
@@ -23,11 +23,11 @@ CODECS: Final = ("gzip", "snappy", "lz4", "zstd")
 
 
 class Load:
-    """Sends from two threads until `finish`.
+    """Sends orders from two threads until `finish`.
 
-    accepted: order id → when it was acknowledged, or answered with 202 (monotonic seconds). An order that was not
-    accepted may have its effects all the same, once. Copy it before iterating while the load runs.
-    partition_of: order id → payment partition, of those written to the topic.
+    accepted: order id → monotonic time (s) at which it was acknowledged, or answered with 202. An order that was not
+    accepted may also have its effects, but only once. Copy the dictionary before iterating over it.
+    partition_of: order id → payment partition, for orders written to the topic.
     """
 
     def __init__(self, world: World, run: str, seed: int, *, is_compressed: bool = False) -> None:
@@ -43,7 +43,7 @@ class Load:
             one.start()
 
     def finish(self) -> None:
-        """Return when the brokers have answered for everything, or no longer answer."""
+        """Wait until the brokers have answered all requests, or do not answer any more."""
         self._stop.set()
         for one in self._threads:
             one.join(FLUSH_S + HTTP_S)

@@ -1,6 +1,6 @@
-"""A TCP proxy in front of a broker, in a thread of its own, that can drop or delay everything.
+"""A TCP proxy in front of a broker that can drop or delay all traffic. It has its own thread.
 
-The broker advertises the proxy's port. Dropping closes no connection, as when a cable is pulled.
+The broker advertises the proxy's port. Connections stay open while traffic is dropped, as if a cable was pulled.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ class Mode(StrEnum):
 
 
 class Proxy:
-    """Listens on a free port of loopback from the start. Use it as a context manager, or call `close`.
+    """Listens on a free local port. Use it as a context manager, or call `close`.
 
-    target: port of loopback behind it; if nothing listens there, clients are disconnected.
+    target: local port to which it connects. If no process listens there, clients are disconnected.
     delay_s, bytes_per_s: delay of each chunk, and bandwidth of each connection, in mode SLOW.
     """
 
@@ -58,7 +58,7 @@ class Proxy:
         self.close()
 
     def switch(self, mode: Mode) -> None:
-        """Applies to existing connections, too."""
+        """Change the mode. It also applies to existing connections."""
         self._mode = mode
         self._loop.call_soon_threadsafe(self._open.clear if mode is Mode.DROP else self._open.set)
 
@@ -82,7 +82,7 @@ class Proxy:
         await asyncio.gather(*self._connections, return_exceptions=True)
 
     def _accept(self) -> None:
-        """Asyncio's own server forgets clients that connect while it closes, and leaves their sockets open."""
+        """Accept connections. Asyncio's server would leave sockets open of clients that connect while it closes."""
         try:
             client, _ = self._listening.accept()
         except OSError:

@@ -1,4 +1,4 @@
-"""One schedule on a running pipeline: faults under load, then recovery, then all checks; the sum of many schedules."""
+"""Run a schedule on a pipeline: faults under load, recovery, checks. Sum up the results of several schedules."""
 
 import time
 from collections.abc import Callable
@@ -17,31 +17,31 @@ from chaos_suite.load import Load
 from chaos_suite.world import World
 
 RECOVERY_S: Final = 30.0
-"""After the last fault: until every partition serves, and the newest plan is in force."""
+"""Maximum time (s) after the last fault until every partition is served and the newest plan is in force."""
 DRAINED_S: Final = 30.0
-"""From then on: until all accepted orders have their effects."""
+"""Maximum time (s) after the recovery until all accepted orders have their effects."""
 WHOLE_S: Final = 60.0
-"""Until every copy on a broker that was killed is up to date."""
+"""Maximum time (s) until all copies on a killed broker are up to date."""
 LOST_S: Final = SESSION_S + 2.0
-"""From when a member's requests go unanswered until the group has a generation without it."""
+"""Maximum time (s) from a member's first unanswered request until the group has a generation without it."""
 STEP_S: Final = 0.05
 SETTLED_S: Final = 0.3
-"""After the last effect: for a second one that may be on its way."""
+"""Time (s) to wait after the last effect, because a second effect may be on its way."""
 COUNTED: Final = ("lost", "duplicated", "order_violations", "offset_regressions", "zombie_events", "wrongly_killed")
 
 
 @dataclass(kw_only=True)
 class Schedule:
-    """One schedule and its violations, each of them a sentence."""
+    """One schedule, and a sentence for each violation."""
 
     seed: int
     faults: tuple[str, ...]
     events: int = 0
-    """Orders that were accepted."""
+    """Number of accepted orders."""
     recovery_s: float = 0.0
-    """After the last fault, until every partition had served an order that was accepted since."""
+    """Time (s) from the last fault until every partition had served an order accepted after it."""
     not_done: tuple[str, ...] = ()
-    """Faults that had no effect or could not be ended, and why; the schedule does not count."""
+    """Faults that had no effect or could not be ended, with reasons. The schedule then does not count."""
     lost: list[str] = field(default_factory=list)
     duplicated: list[str] = field(default_factory=list)
     order_violations: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Schedule:
 
 
 def outcome(schedules: list[Schedule], left_out: tuple[str, ...]) -> dict[str, Any]:
-    """Add schedules up, under the keys that other programs read. One counts if each of its faults took effect."""
+    """Return the sums over schedules, for other programs. A schedule counts if each of its faults took effect."""
     not_counted = [f"seed {one.seed}: {why}" for one in schedules for why in one.not_done[:1] if not one.violations]
     return {
         "schedules": len(schedules) - len(not_counted),
@@ -74,22 +74,22 @@ def outcome(schedules: list[Schedule], left_out: tuple[str, ...]) -> dict[str, A
 
 
 class Pipeline:
-    """One pipeline under test through many schedules. Main thread only."""
+    """A pipeline on which many schedules are run. It may only be used in the main thread."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._reader = Reader(world.bootstrap_servers, world.namespace)
         self._disturbed: set[str] = set()
-        """Replicas that this schedule or the one before disturbed; the effect may be delayed."""
+        """Replicas that this schedule or the one before disturbed, because effects may be delayed."""
         self._outages: list[tuple[float, float]] = []
-        """From when to when a broker was disturbed, seconds since the epoch."""
+        """Spans in which a broker was disturbed, seconds since 1970."""
         self._known: set[str] = set()
         """Violations that were reported already."""
 
     def run(
         self, seed: int, faults: tuple[Fault, ...], report: Callable[[str], None], variant: Variant = Variant.SHORT
     ) -> Schedule:
-        """Carry a schedule out and check; no fault and no load outlives the call."""
+        """Run a schedule, then check the guarantees. All faults and the load end before this function returns."""
         with self._world.throttled() if variant is Variant.THROTTLED else nullcontext():
             return self._run(seed, faults, report, is_compressed=variant is Variant.COMPRESSED)
 
@@ -148,7 +148,7 @@ class Pipeline:
         self._reader.poll(STEP_S)
 
     def _step_until(self, condition: Callable[[], bool], within_s: float) -> bool:
-        """Supervise and read until the condition holds; false if it does not within the time."""
+        """Supervise processes and read records until the condition holds; return False after the time."""
         deadline_s = time.monotonic() + within_s
         while time.monotonic() < deadline_s:
             self._step()
@@ -157,7 +157,7 @@ class Pipeline:
         return False
 
     def _until_whole(self) -> None:
-        """Wait until every broker has every copy: the next schedule may take another broker away."""
+        """Wait until every broker has every copy, because the next schedule may stop another broker."""
         client = AdminClient({"bootstrap.servers": self._world.bootstrap_servers, "log_level": 0})
 
         def whole() -> bool:
@@ -170,7 +170,7 @@ class Pipeline:
         self._step_until(whole, WHOLE_S)
 
     def _recover(self, load: Load, found: Schedule) -> None:
-        """Wait until every partition serves orders accepted from now on, and every replica has the newest plan."""
+        """Wait until new orders are served on every partition, and every replica has the newest plan."""
         began_s = time.monotonic()
         epoch = 0
 
@@ -209,7 +209,7 @@ class Pipeline:
         self._step_until(lambda: False, SETTLED_S)
 
     def _check(self, accepted: set[str], found: Schedule) -> None:
-        """Check all evidence: a schedule may reveal a violation of an earlier one. Each is reported once."""
+        """Check all evidence, because a violation of an earlier schedule may appear now. Each is reported once."""
         evidence = self._reader.found
         losses = checker.losses(evidence.members, LOST_S)
         sentences = {

@@ -1,4 +1,4 @@
-"""The testbed of a schedule: three brokers, each behind a proxy, a small disk, and one pipeline."""
+"""The environment of a schedule: three brokers behind proxies, a small disk, and one pipeline."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ DISK_BYTES: Final = 48 << 20
 TURN_S: Final = 0.025
 ANSWER_S: Final = 0.5
 API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""A request of a client without a name for the versions that a broker supports."""
+"""A request for the versions that a broker supports, from a client without a name."""
 STEPPED: Final = Path(__file__).parent / "stepped"
 SCENARIO: Final = {
     "payment.session_s": SESSION_S, "payment.heartbeat_s": 0.3,
@@ -46,7 +46,7 @@ SCENARIO: Final = {
 
 
 class Cluster:
-    """Three brokers behind proxies, and the small disk, for as long as the block lasts."""
+    """Three brokers behind proxies, and the small disk. They exist during the block."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -56,7 +56,7 @@ class Cluster:
         )
         self.disk: Path | None = None
         self.left_out: dict[Kind, str] = {}
-        """Kinds of faults that this machine does not support, and why."""
+        """Kind of fault that this machine does not support → reason."""
 
     def __enter__(self) -> "Cluster":
         self.broker.start()
@@ -134,7 +134,7 @@ class World:
         return self._stack.processes()
 
     def strangers(self) -> dict[int, str]:
-        """Pid → command of the pipeline's processes that neither the stack nor a pid file knows."""
+        """Pid → command of processes of the pipeline that are neither in the stack nor in a pid file."""
         known = set(self.processes().values())
         return {process.pid: process.cmdline()[-1] for process in self._ours() if process.pid not in known}
 
@@ -147,7 +147,7 @@ class World:
         return found
 
     def supervise(self) -> None:
-        """Start ended processes again, without a growing pause: their end is the schedule's doing."""
+        """Restart ended processes without a growing pause, because the schedule has ended them."""
         for child in self._stack.children:
             child.restarts = 0
         self._stack.supervise(time.monotonic())
@@ -157,7 +157,7 @@ class World:
 
     @contextmanager
     def broker_down(self, node: int) -> Iterator[None]:
-        """Kill a broker; start it again at the end, which returns at once: the broker serves later."""
+        """Kill a broker. At the end of the block, start it again without waiting until it serves."""
         self._cluster.broker.kill(node)
         try:
             yield
@@ -182,7 +182,7 @@ class World:
 
     @contextmanager
     def throttled(self) -> Iterator[None]:
-        """Let each broker run for half of the time only, as with a CPU limit of half a core."""
+        """Stop each broker for half of the time, as with a CPU limit of half a core."""
         stop = threading.Event()
 
         def turn() -> None:
@@ -232,7 +232,7 @@ class World:
 
     @contextmanager
     def rival(self) -> Iterator[Callable[[], dict[str, int]]]:
-        """Run another autoscaler of the same group with a folder of its own, and yield what returns its processes.
+        """Run another autoscaler of the same group with its own folder. Yield a function that returns its processes.
 
         At the end it and its replicas are killed.
         """
@@ -251,7 +251,7 @@ class World:
 
 
 def _kill(stack: Stack) -> None:
-    """Kill the autoscaler first, so that it starts no replica again."""
+    """Kill all processes. The autoscaler is killed first, so that it does not restart replicas."""
     for _ in range(2):  # the second time includes replicas that the autoscaler started meanwhile
         for _, pid in sorted(stack.processes().items()):
             with suppress(ProcessLookupError):

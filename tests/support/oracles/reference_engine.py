@@ -1,6 +1,6 @@
-"""The simulator's engine in plain Python: one deque for each partition, one loop for each replica.
+"""The simulator's engine in plain Python, with a deque for each partition and a loop for each replica.
 
-Nothing is done before its time. The rules stand in `autoscaler.simulator.engine`; commands are assumed to be valid.
+Its rules are described in `autoscaler.simulator.engine`. Commands must be valid.
 """
 
 import heapq
@@ -25,11 +25,11 @@ def _drawn(service: ServiceTimes, block: int) -> list[float]:
 
 
 def service_us(service: ServiceTimes, event: int, replica: int, started_us: int) -> int:
-    """Return what `event` takes on `replica` from `started_us` on."""
-    told, is_slow = service.settings, service.slow_from_us <= started_us < service.slow_until_us
-    slow = told.slow_factor_of(replica) if is_slow else 1.0
+    """Return the service time of `event` on `replica` if it starts at `started_us`, µs."""
+    settings, is_slow = service.settings, service.slow_from_us <= started_us < service.slow_until_us
+    slow = settings.slow_factor_of(replica) if is_slow else 1.0
     demand_us = _drawn(service, event // BLOCK)[event % BLOCK]
-    return max(1, int(demand_us * slow / told.speed_of(replica) + 0.5))
+    return max(1, int(demand_us * slow / settings.speed_of(replica) + 0.5))
 
 
 def gap_us(service: ServiceTimes, started_us: int) -> int:
@@ -48,7 +48,7 @@ class _Replica:
     free_us: int = 0
     """End of that event."""
     since_us: int = 0
-    """That time, or that of the last command after it: earliest start of its next busy time."""
+    """Time `free_us`, or that of the last command after it. The next busy time cannot start earlier."""
     busy_us: int = 0
     polled: int = 0
     """Unstarted events of the batch."""
@@ -66,7 +66,7 @@ class _Outcome:
 
 
 class ReferenceEngine:
-    """`Engine`, written for the reader: between two commands, events begin one after the other in order of time."""
+    """Readable version of `Engine`. Between two commands, events start one after the other in order of time."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> None:
         self._service = service
@@ -127,7 +127,7 @@ class ReferenceEngine:
         return self._owner[partition]
 
     def in_service_until_us(self, partition: int) -> int:
-        """See `Engine`. The last one, should a new owner have been attached too early."""
+        """See `Engine`. If a new owner was attached too early, it is that of the last owner."""
         serving = (r for r in self._replicas if r.serving != NO_OWNER and self._partition[r.serving] == partition)
         return max([self.now_us, *(replica.free_us for replica in serving)])
 

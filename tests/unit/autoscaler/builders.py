@@ -1,4 +1,4 @@
-"""Builders of observations and a policy with a fixed wish."""
+"""Build observations, and a policy with a fixed decision."""
 
 from autoscaler.model import Action, Decision, GroupObservation, PartitionLoad, Plan, Replica
 from autoscaler.ports import Policy

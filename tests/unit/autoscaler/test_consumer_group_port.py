@@ -186,12 +186,3 @@ def test_equal_replicas_have_no_own_rate(environment: Environment) -> None:
         environment.serve()
     assert [one.service_rate for one in seen.replicas] == [None, None]
     assert seen.service_rate == pytest.approx(200, rel=0.02)
-
-
-def test_a_name_can_be_used_again(environment: Environment) -> None:
-    decide(environment, Action.UP, (FIRST, SECOND), HALVES)
-    environment.come_up(SECOND)
-    decide(environment, Action.DOWN, (FIRST,), ALL_ON_FIRST)
-    environment.settle()
-    decide(environment, Action.UP, (FIRST, SECOND), HALVES)
-    assert [(one.name, one.ready) for one in environment.group.observe().replicas] == [(FIRST, True), (SECOND, False)]

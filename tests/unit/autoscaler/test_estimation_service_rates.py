@@ -32,21 +32,6 @@ def served(rates, machine, *, reports, events=20):
         rates.observe(machine.serve(events))
 
 
-def test_an_idle_report_changes_nothing_and_a_new_incarnation_restarts_its_counters():
-    rates = ServiceRates(200.0)
-    machine = Machine("payment-0", steady(0.005))
-    served(rates, machine, reports=50)
-    before = rates.estimate("payment-0")
-    rates.observe(machine.serve(0))
-    assert rates.estimate("payment-0") == before
-
-    machine.incarnation, machine.processed, machine.busy_us = "b", 7, 100
-    rates.observe(machine.serve(0))
-    assert rates.estimate("payment-0") == before
-    rates.observe(machine.serve(20))
-    assert rates.estimate("payment-0").samples == before.samples + 20
-
-
 def test_random_variation_alone_makes_no_replica_differ():
     """100 groups of 5 equal replicas, each estimated 20 times."""
     rng = np.random.default_rng(7)

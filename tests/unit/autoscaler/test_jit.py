@@ -1,11 +1,10 @@
-"""Tests of compiled functions, their cache, and the late import of the compiler."""
+"""Tests of compiled functions and their cache."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from autoscaler.jit import compiled
 
@@ -28,21 +27,6 @@ def test_a_compiled_function_can_call_others_before_their_first_call() -> None:
     assert length(np.array([3.0, 4.0])) == 5.0
     assert length(np.array([3.0, 4.0]), power=1.0) == 25.0
     assert square(3.0) == 9.0
-
-
-@pytest.mark.parametrize(
-    "begun",
-    [
-        "from tailpack.cli.main import main; sys.argv = ['tailpack', 'policies']; main()",
-        "from tailpack.cli.main import main; sys.argv = ['tailpack', 'simulate', '--help']; main()",
-        "import autoscaler.live.composition, bench.simulation.run",
-    ],
-    ids=["policies", "help", "modules"],
-)
-def test_a_command_without_computation_does_not_import_the_compiler(begun: str) -> None:
-    program = f"import sys\ntry:\n    {begun}\nfinally:\n    sys.exit('numba' in sys.modules)"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
-    assert ended.returncode == 0, ended.stderr
 
 
 def test_cached_code_is_stale_if_a_file_of_its_callees_changes_even_if_a_type_is_renamed(tmp_path: Path) -> None:

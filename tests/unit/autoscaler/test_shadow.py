@@ -49,7 +49,7 @@ class Loads(LoadReader):
 
     def __init__(self, rate: float, commits: bool) -> None:
         self.at_s, self._rate, self._commits, self._lag = 0.0, rate, commits, 0.0
-        self.missing_data = ""
+        self.missing_data, self.without_commit = "", frozenset[int]()
 
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
         self.at_s += 1

@@ -1,4 +1,4 @@
-"""The runner: finished rows stay, valid rows are not measured again, and every benchmark is a command."""
+"""Finished rows are stored, valid rows are not measured again, and every benchmark is a command."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The matrix: what its jobs are, that each is computed once, and that a job that fails does not end the others."""
+"""A matrix computes each of its jobs once, and a failed job does not end the others."""
 
 import multiprocessing
 import subprocess
@@ -58,19 +58,20 @@ def test_the_version_covers_every_file_from_which_a_row_follows() -> None:
         "simulate_job(Job(scenario='w1', policy='tail-aware', changes=(('duration_s', 2),)))\n"
         "print(*(m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)))"
     )
-    said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     rooms = [ROOT / name for name in ("autoscaler", "bench/simulation", "contracts", "loadgen", "report/measures.py")]
-    inside = {path for path in map(Path, said.stdout.split()) if any(path.is_relative_to(room) for room in rooms)}
+    inside = {path for path in map(Path, listed.stdout.split()) if any(path.is_relative_to(room) for room in rooms)}
     assert len(inside) > 30
     assert inside <= {path for pattern in ROW_SOURCES for path in ROOT.glob(pattern)}
 
 
 def test_a_matrix_continues_where_it_stopped(tmp_path: Path) -> None:
-    said: list[tuple[int, int, str]] = []
+    announced: list[tuple[int, int, str]] = []
     run([*JOBS[:2], JOBS[0]], tmp_path, processes=1, work=comparison_work.quick)
     assert len((tmp_path / FILE).read_bytes().splitlines()) == 2, "equal jobs are run once"
-    third = run(JOBS[:3], tmp_path, processes=1, work=comparison_work.quick, announce=lambda *told: said.append(told))
-    assert said == [(2, 3, ""), (3, 3, "w1, linear, seed 3")], "two were kept, one was computed"
+    record = lambda *progress: announced.append(progress)  # noqa: E731
+    third = run(JOBS[:3], tmp_path, processes=1, work=comparison_work.quick, announce=record)
+    assert announced == [(2, 3, ""), (3, 3, "w1, linear, seed 3")], "two rows were stored, one was computed"
     assert run(JOBS[:3], tmp_path, processes=1, work=comparison_work.refused) == third
 
 
@@ -87,7 +88,7 @@ def test_a_job_that_fails_or_ends_its_process_is_a_failed_row_and_the_others_are
 
 def test_a_matrix_that_is_stopped_leaves_no_process_behind() -> None:
     with closing(run_jobs(JOBS, comparison_work.endless, 2)) as found:
-        assert next(found) == (JOBS[0], comparison_work.told(JOBS[0]))
+        assert next(found) == (JOBS[0], comparison_work.invented_row(JOBS[0]))
         started = [one.pid for one in multiprocessing.active_children()]
         assert len(started) == 2
     assert not multiprocessing.active_children()

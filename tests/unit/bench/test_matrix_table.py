@@ -16,7 +16,7 @@ HARDNESS = np.random.default_rng(1).normal(0, 1, 100)
 FIGURES = {"algorithm-2": (0.99, 30.0), "linear": (0.95, 25.5), "algorithm-1": (0.94, 50.0)}
 
 
-def told(job: Job) -> Row:
+def row_of(job: Job) -> Row:
     """`algorithm-2` is better and dearer than `linear`; `static` fails with seed 2."""
     if job.policy == "static" and job.seed == 2:
         return {FAILED: "it broke"}
@@ -24,12 +24,12 @@ def told(job: Job) -> Row:
         return {"optimum_replica_minutes": 20.0, "lower": 19.0}
     in_sla, cost = FIGURES.get(job.policy, (1.0, 1.0))
     hard = float(HARDNESS[job.seed])
-    return comparison_work.told(job, in_sla=in_sla + 0.002 * hard, replica_minutes=cost + hard)
+    return comparison_work.invented_row(job, in_sla=in_sla + 0.002 * hard, replica_minutes=cost + hard)
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_table, "run", lambda jobs, *_, **__: {job: told(job) for job in jobs})
+    monkeypatch.setattr(matrix_table, "run", lambda jobs, *_, **__: {job: row_of(job) for job in jobs})
 
 
 def compared(*policies: str, split: str = "random", **how: Any) -> Comparison:

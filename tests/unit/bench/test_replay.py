@@ -102,7 +102,7 @@ def test_other_policies_are_simulated_on_the_events_of_a_live_or_simulated_run(f
     info.save(tmp_path)
     assert len(simulate_other_policies(tmp_path)) == 2
     msgspec.structs.replace(info, events_scheduled=7).save(tmp_path)
-    for unknown, why in ((tmp_path, "are from a trace"), (tmp_path / "nowhere", "nowhere")):
+    for unknown, why in ((tmp_path, "run.json"), (tmp_path / "nowhere", "nowhere")):
         with pytest.raises(BenchError, match=why):
             simulate_other_policies(unknown)
     with pytest.raises(BenchError):

@@ -1,4 +1,4 @@
-"""Each stress scenario runs, loses nothing and follows from its seed."""
+"""Each stress scenario runs, loses no event, and depends only on its seed."""
 
 import pytest
 

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from contracts.settings import Settings, Values, setting
 from contracts.validation import InvalidSettingsError, from_environment, parse
@@ -98,18 +96,3 @@ def test_a_former_name_is_accepted_with_one_warning(monkeypatch: pytest.MonkeyPa
 def test_a_removed_setting_is_ignored_with_its_former_default_and_refused_otherwise() -> None:
     assert parse({"name": "a", "oil": ""}, Pump) == Pump(name="a")
     assert problems_of({"name": "a", "oil": "olive"}) == ["oil: was removed"]
-
-
-NAMES = st.sampled_from([f"TAILPACK_{name}" for name in ("NAME", "LITRES", "MODE")])
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.dictionaries(NAMES, st.text() | st.integers().map(str) | st.just("fast")))
-def test_any_environment_is_read_or_refused_by_name(environ: dict[str, str]) -> None:
-    problems: list[str] = []
-    try:
-        name = from_environment(environ, Pump).name
-    except InvalidSettingsError as wrong:
-        name, problems = "", wrong.problems
-    assert (name != "") != bool(problems)
-    assert all(problem.startswith("TAILPACK_") for problem in problems)

@@ -3,9 +3,7 @@
 import msgspec
 import pytest
 
-from loadgen.schedule import Spacing, Split
-from loadgen.spec import LoadSpec, Topology
-from partitioners import Partitioner
+from loadgen.spec import LoadSpec
 
 
 def load(**changes: object) -> LoadSpec:
@@ -19,13 +17,6 @@ def load(**changes: object) -> LoadSpec:
         "latency_target_s": 0.5,
     }
     return msgspec.json.decode(msgspec.json.encode(base | changes), type=LoadSpec)
-
-
-def test_a_load_is_equal_after_its_json_file() -> None:
-    spec = load(seed=3, partitioner="key")
-    assert spec.topology is Topology.PAYMENT_ONLY
-    assert (spec.spacing, spec.split, spec.partitioner) == (Spacing.BURST, Split.RANDOM, Partitioner.KG)
-    assert msgspec.json.decode(msgspec.json.encode(spec), type=LoadSpec) == spec
 
 
 @pytest.mark.parametrize(

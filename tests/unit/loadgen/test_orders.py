@@ -13,10 +13,9 @@ from contracts.events import (
     MAX_AMOUNT_MINOR,
     MAX_ORDER_BYTES,
     MERCHANTS,
-    OrderPlaced,
     PaymentRequested,
 )
-from loadgen.orders import ANY_PARTITION, Flaw, Orders, events
+from loadgen.orders import Flaw, Orders, events
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
 from partitioners import Partitioner
@@ -86,21 +85,6 @@ def spec(topology: Topology, partitioner: Partitioner = Partitioner.EXPLICIT) ->
 def records(load: LoadSpec) -> list:
     prepared = events(load, load.schedule(), Orders("run", 0), START_US)
     return [event(START_US + 7) for event in prepared]
-
-
-def test_an_order_carries_its_times_and_its_partition_in_headers() -> None:
-    sent = records(spec(Topology.PIPELINE))
-    assert len(sent) == 20
-    third = sent[3]
-    order = msgspec.json.decode(third.value, type=OrderPlaced)
-    assert order == Orders("run", 0).order(3)
-    assert third.key == order.order_id.encode()
-    assert third.partition == ANY_PARTITION, "the header chooses the payment partition"
-    assert dict(third.headers) == {
-        "intended_at": b"1700000000300000",
-        "placed_at": b"1700000000000007",
-        "partition": b"3",
-    }
 
 
 def test_in_payment_only_runs_the_generator_chooses_the_partition() -> None:

@@ -1,4 +1,4 @@
-"""Runs are compared over seeds, and the comparison claims nothing that it cannot show."""
+"""Runs are compared over seeds, and differences that are not significant are marked."""
 
 from pathlib import Path
 from typing import Any

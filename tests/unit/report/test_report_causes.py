@@ -1,4 +1,4 @@
-"""Made-up runs with known causes of late events: one story per cause."""
+"""Invented runs with known causes of late events: one run for each cause."""
 
 from collections import Counter
 from collections.abc import Sequence

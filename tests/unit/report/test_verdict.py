@@ -35,12 +35,6 @@ def test_an_unmet_slo_and_broken_effects_are_named() -> None:
     assert text.endswith("1 event lost, 1 order without all effects, 2 orders with an effect twice.")
 
 
-def test_unknown_figures_are_left_out_and_a_simulation_is_named() -> None:
-    assert verdict(effects=None, replica_minutes=None).endswith("(target 99.9 %); no event was lost.")
-    assert verdict(effects=None, replica_minutes=None, lost=None).endswith("(target 99.9 %).")
-    assert verdict(world="simulated").startswith("SLO met in simulation: ")
-
-
 def test_a_generator_delay_above_5_percent_of_the_target_is_invalid() -> None:
     assert validity_problems(RUN, 100, 0, PUNCTUAL) == ()
     late = msgspec.structs.replace(PUNCTUAL, p99_s=0.025001)

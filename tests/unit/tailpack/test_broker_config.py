@@ -3,12 +3,10 @@
 import socket
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
-from tailpack.local.broker import STATE_FILE, Broker
 from tailpack.local.broker_config import PROPERTIES, NodeState, assign_ports, write_configuration
 from tailpack.local.ports import EPHEMERAL, free_ports
 from tailpack.provenance import check_no_run
@@ -52,32 +50,6 @@ def test_a_partition_has_as_many_copies_as_nodes_but_at_most_three(
     assert {found[key] for key in found if key.endswith("replication.factor")} == {str(copies)}
     assert {found[key] for key in found if "min.isr" in key or key.startswith("min.insync")} == {str(in_sync)}
     assert found["controller.quorum.voters"].split(",")[-1] == f"{nodes}@127.0.0.1:{100 + nodes}"
-
-
-QUORUM = {1: 501, 2: 502, 3: 503}
-
-
-@pytest.fixture
-def three(tmp_path: Path) -> Path:
-    """A folder in which three nodes ran before."""
-    for node in QUORUM:
-        folder = tmp_path / f"node-{node}"
-        folder.mkdir()
-        (folder / STATE_FILE).write_bytes(msgspec.json.encode(NodeState(port=100 + node, node=node, quorum=QUORUM)))
-    return tmp_path
-
-
-def test_the_addresses_of_three_nodes_are_read_from_their_folder(three: Path) -> None:
-    cluster = Broker(three)
-    assert cluster.addresses == {1: "127.0.0.1:101", 2: "127.0.0.1:102", 3: "127.0.0.1:103"}
-    assert cluster.address() is None, "none of them runs"
-    cluster.stop()
-
-
-@pytest.mark.parametrize("brokers", [1, 5])
-def test_a_different_number_of_brokers_is_rejected_before_anything_starts(three: Path, brokers: int) -> None:
-    with pytest.raises(TailpackError, match=f"{three} holds a Kafka of 3 brokers, not {brokers}; leave out --brokers"):
-        Broker(three, brokers)
 
 
 def test_an_existing_folder_is_accepted_unless_it_holds_a_run(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from report.result import Effects, Result
 from report.run_info import RUN_FILE
 from tailpack import reporting
 from tailpack.cli import main as cli
-from tailpack.cli.progress import next_step
 from tailpack.local.jars import java
 
 
@@ -158,15 +157,6 @@ def test_names_ignore_case_and_show_setting_finds_parts_of_names(
     monkeypatch.setenv("TAILPACK_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     ended = tailpack(*words)
     assert re.search(found, ended.out + ended.err)
-
-
-@pytest.mark.parametrize(("terminal", "as_json"), [(True, False), (True, True), (False, False)])
-def test_the_next_step_is_printed_only_on_a_terminal_without_json(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool, as_json: bool
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    next_step("tailpack report out/one", as_json=as_json)
-    assert ("next: tailpack report out/one" in capsys.readouterr().err) == (terminal and not as_json)
 
 
 def test_a_taken_port_is_reported_before_anything_starts(tailpack: Command, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The demo sends what the machine can carry, and stops set-up while the load is on."""
+"""The demo sends a rate that the machine can serve, and pauses set-up while the load runs."""
 
 import os
 import subprocess

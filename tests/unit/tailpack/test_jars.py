@@ -1,4 +1,4 @@
-"""Jars are used only when every one of them is the locked one; a missing or old Java is named in one line."""
+"""Jars are used only if all of them match the lock file. A missing or old Java is reported in one line."""
 
 import hashlib
 import re

@@ -37,25 +37,6 @@ def test_a_report_is_computed_unless_kept_is_given(folder: Path, monkeypatch: py
     assert masters == ["local[1]"]
 
 
-def test_the_slo_of_custom_events_comes_from_the_run_or_from_options(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arguments: dict[Path, tuple[str, ...]] = {}
-
-    def written(place: Path, *, extra: tuple[str, ...], **_: object) -> None:
-        arguments[place] = extra
-        small_result(run="elsewhere").save(place)
-
-    monkeypatch.setattr(reporting, "write_report", written)
-    assert json.loads(run(folder, "--json", "--events", "s3://b/e").stdout)["run"] == "elsewhere"
-    assert tuple(arguments[folder]) == ("--events", "s3://b/e")
-
-    new = tmp_path / "new folder"
-    run(new, "--events", "e.parquet", "--journal", "j.parquet", "--latency-target-s", "0.5", "--percentile", "0.99")
-    words = ("--events", "e.parquet", "--journal", "j.parquet", "--latency-target-s", "0.5", "--percentile", "0.99")
-    assert tuple(arguments[new]) == (*words, "--command", f"tailpack report '{new}' {' '.join(words)}")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -12,7 +12,6 @@ from autoscaler.policies.settings import Guards, Scaling
 from bench.scenario import Scenario, load_scenario
 from bench.sections import Payment, Simulation
 from contracts.connection import Connection
-from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Target
 from contracts.validation import from_environment
 from loadgen.children import Child
@@ -60,7 +59,7 @@ def unusual() -> Scenario:
     )  # fmt: skip
 
 
-def told(scenario: Scenario, folder: Path, **how: bool) -> tuple[Stack, dict[str, Child]]:
+def recorded_start(scenario: Scenario, folder: Path, **how: bool) -> tuple[Stack, dict[str, Child]]:
     """Return the stack and what it would start: name → child."""
     stack = Stack(scenario, CONNECTION, folder)
     stack.start(scenario.load_spec(), **how)  # type: ignore[arg-type]
@@ -68,18 +67,18 @@ def told(scenario: Scenario, folder: Path, **how: bool) -> tuple[Stack, dict[str
 
 
 def test_every_variable_is_one_that_the_process_reads(unusual: Scenario, tmp_path: Path) -> None:
-    _, started = told(unusual, tmp_path)
+    _, started = recorded_start(unusual, tmp_path)
     assert set(started) == set(READ_BY)
     for name, child in started.items():
         kinds = (Connection, *READ_BY[name])
         known = {f"TAILPACK_{one.name.upper()}" for kind in kinds for one in fields(kind)}
         given = {variable for variable in child.environ if variable.startswith("TAILPACK_")}
-        assert given - NOT_READ <= known, f"{name} does not read all that it is told"
+        assert given - NOT_READ <= known, f"{name} does not read all that it is recorded_start"
         assert from_environment(child.environ, Connection) == CONNECTION
 
 
 def test_the_autoscaler_and_its_replicas_get_the_values_of_the_scenario(unusual: Scenario, tmp_path: Path) -> None:
-    stack, started = told(unusual, tmp_path)
+    stack, started = recorded_start(unusual, tmp_path)
     environ = started["autoscaler"].environ
     autoscaler = from_environment(environ, AutoscalerSettings)
     own = {"TAILPACK_REPLICA": "payment-0", "TAILPACK_HTTP_PORT": "0"}  # the autoscaler's port is not for them
@@ -92,19 +91,3 @@ def test_the_autoscaler_and_its_replicas_get_the_values_of_the_scenario(unusual:
     assert (autoscaler.payment_partitions, replica.payment_partitions) == (7, 7)
     assert (autoscaler.state_dir, autoscaler.http_port) == (str(stack.replica_folder), stack.ports["autoscaler"])
     assert (replica.replica, replica.start_file) == ("payment-0", str(stack.start_file))
-
-
-@pytest.mark.parametrize("runtime", ["", *RUNTIMES])
-def test_a_comparator_takes_the_place_of_our_own_replicas(runtime: str, tmp_path: Path) -> None:
-    changes = {"runtime": runtime, "policy": "linear"} if runtime else {"rebalance_protocol": "eager", "heartbeat_s": 3}
-    environ = told(load_scenario("w1", changes), tmp_path)[1]["autoscaler"].environ
-    autoscaler = from_environment(environ, AutoscalerSettings)
-    module = "tailpack.comparators" if runtime else "services.payment"
-    assert (autoscaler.replica_module, autoscaler.runtime, environ["TAILPACK_RUNTIME"]) == (module, runtime, runtime)
-    if not runtime:
-        replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
-        assert (autoscaler.rebalance_protocol, replica.rebalance_protocol, replica.heartbeat_s) == (
-            RebalanceProtocol.EAGER,
-            RebalanceProtocol.EAGER,
-            3.0,
-        )

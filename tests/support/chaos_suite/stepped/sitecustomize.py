@@ -1,7 +1,7 @@
-"""Python imports this at its start where the folder is on its path: the wall clock then runs as a file says.
+"""Add an offset from a file to the wall clock. Python imports this module if its folder is on the path.
 
-The file named by TAILPACK_CHAOS_CLOCK holds the seconds that are added. time.time and time.time_ns follow it, and so
-do the timestamps of Python code. Monotonic clocks and the native code of librdkafka do not.
+The environment variable TAILPACK_CHAOS_CLOCK names the file, which contains seconds. They are added to time.time and
+time.time_ns, but not to monotonic clocks and not in the native code of librdkafka.
 """
 
 import os

@@ -11,30 +11,6 @@ def kill_payment_1(world: GroupWorld) -> None:
     world.step()
 
 
-def test_the_plan_keeps_a_dead_replica_and_states_the_grace_period() -> None:
-    world = started(2, grace_s=5.0)
-    kill_payment_1(world)
-    assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
-    written = world.log.written[-1]
-    assert [eviction.replica for eviction in written.evictions] == ["payment-1"]
-    assert written.grace_s == 5.0
-    assert "payment-1 died" in written.reason
-    assert len(world.launcher.processes["payment-1"]) == 1
-    world.step()
-    assert len(world.launcher.processes["payment-1"]) == 2, "it is restarted at once"
-
-
-def test_a_replica_that_restarts_within_the_grace_period_needs_no_new_plan() -> None:
-    world = started(2, grace_s=5.0)
-    kill_payment_1(world)
-    written = len(world.plans())
-    world.step(3)
-    world.report("payment-1", ReplicaState.WARM)
-    world.report("payment-1")
-    world.step(10)
-    assert len(world.plans()) == written
-
-
 def test_after_the_grace_period_the_other_replicas_take_the_partitions_until_it_is_back() -> None:
     world = started(2, grace_s=5.0)
     kill_payment_1(world)

@@ -9,7 +9,7 @@ from live_worlds import ALL_ON_0, GroupWorld, started
 
 from autoscaler.controller import Controller
 from autoscaler.live import progress_reader
-from autoscaler.live.composition import policy_from
+from autoscaler.live.composition import policy_config_of
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action
@@ -39,7 +39,7 @@ def test_the_group_is_observed_and_decided_for_after_every_extreme_report(monkey
     world.group._reports, reports.is_ours = reports, world.scaler.is_source_of
     topic, decisions = reports._consumer, list[object]()
     journal = SimpleNamespace(record=lambda seen, decision: decisions.append(decision), record_not_ready=str)
-    policy = policy_from(AutoscalerSettings(policy="tail-aware", state_dir="unused"))
+    policy = policy_config_of(AutoscalerSettings(policy="tail-aware", state_dir="unused")).policy()
     controller = Controller(world.group, policy, journal)  # type: ignore[arg-type]
     pids = {name: world.launcher.newest(name).pid for name in world.scaler.running}
     sound = [msgspec.json.encode(full_report(name, pid, f"life-{pid}", "payment")) for name, pid in pids.items()]

@@ -56,6 +56,21 @@ def test_the_arrival_rate_needs_two_readings_and_the_time_between_them() -> None
     assert [(load.arrival_rate, load.lag) for load in partitions] == [(40.0, 180), (0.5, 1)]
 
 
+def test_arrivals_and_lag_count_events_not_offsets() -> None:
+    """A marker follows each event of partition 0. Partitions 7 and -1 are not of this topic."""
+    samples = [(10.05 + tenth / 10, (100 + 2 * tenth, 10 * tenth)) for tenth in range(10)]
+    readings = Readings([reading(9.0, 80, 0), reading(10.0, 100, 0), reading(11.0, 120, 100)], sampled=samples)
+    loads = LoadReader(readings, no_wall_offset, lambda: {0: 0.5, 7: 0.5, -1: 0.1})
+    with pytest.raises(NotReadyError):
+        loads.read()
+    loads.read()
+    for tenth in range(10):
+        loads.sample(10.06 + tenth / 10)
+    assert [(load.arrival_rate, load.lag) for load in loads.read()[1]] == [(10.0, 60), (100.0, 100)]
+    assert loads.recent is not None
+    assert loads.recent.counts.sum(axis=0).tolist() == [10, 100]
+
+
 def test_a_re_created_topic_and_a_new_partition_need_two_new_readings() -> None:
     loads = LoadReader(Readings([reading(1.0, 500), reading(2.0, 40, 3), reading(3.0, 70, 3)]))
     with pytest.raises(NotReadyError):

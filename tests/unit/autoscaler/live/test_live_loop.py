@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_fakes import FakeClock
 
-from autoscaler.live.composition import policy_from
+from autoscaler.live.composition import policy_config_of
 from autoscaler.live.loop import MAX_WARM_UP_TICKS, Loop, next_tick_s, warm_up_policy
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation
@@ -96,30 +96,15 @@ class RecordingPolicy:
 
 def configured(policy: str, **more: object) -> RecordingPolicy:
     settings = AutoscalerSettings(policy=policy, payment_partitions=8, state_dir="state", **more)  # type: ignore[arg-type]
-    return RecordingPolicy(policy_from(settings))
+    return RecordingPolicy(policy_config_of(settings).policy())
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES.keys() - NEED_SCHEDULES))
 def test_the_warm_up_ends_for_every_policy_and_scales_up_and_down(name: str) -> None:
     policy = configured(name)
-    warm_up_policy(policy, partitions=8, service_rate=200.0, interval_s=1.0)
+    warm_up_policy(policy, 8, 1.0)
     assert len(policy.decisions) <= MAX_WARM_UP_TICKS
     if name in ("tail-aware", "algorithm-1", "algorithm-2", "linear", "ffd-2022"):
         actions = [decision.action for decision in policy.decisions]
         assert actions[-1] is Action.DOWN
         assert Action.UP in actions
-
-
-class FailingPolicy:
-    name = "fails"
-    calls = 0
-
-    def decide(self, observation: GroupObservation) -> Decision:
-        self.calls += 1
-        raise OSError("cannot cache function: read-only file system")
-
-
-def test_a_policy_that_fails_ends_only_its_warm_up() -> None:
-    policy = FailingPolicy()
-    warm_up_policy(policy, partitions=8, service_rate=200, interval_s=1)
-    assert policy.calls == 1

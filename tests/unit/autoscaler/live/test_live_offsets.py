@@ -165,29 +165,6 @@ def test_a_reading_without_any_offset_raises(reader: OffsetReader, consumer: Fak
         reader.read()
 
 
-def test_a_silent_or_missing_leader_affects_only_its_own_partitions() -> None:
-    consumer = FakeConsumer()
-    consumer.described = Described({0: Led(1), 1: Led(2), 2: Led(-1)})
-    consumer.committed_offsets = [Entry(90), Entry(150), Entry(7)]
-    requested: list[list[int]] = []
-
-    def offsets_for_times(places: list[TopicPartition], timeout: float) -> list[Entry]:
-        requested.append([one.partition for one in places])
-        if places[0].partition == 1:
-            raise failure(KafkaError._TIMED_OUT)
-        return [Entry(0 if places[0].offset == EARLIEST else 100, partition=0)]
-
-    consumer.offsets_for_times = offsets_for_times  # type: ignore[method-assign]
-    reader = reader_of(consumer)
-    _, found = reader.read()
-    assert [(one.end, one.committed) for one in found] == [(100, 90), (None, 150), (None, 7)]
-    assert "Timed out" in found[1].problem
-    assert found[2].problem == "end offset of requests/2: it has no leader"
-    requested.clear()
-    assert reader.read_ends()[1] == (100, None, None)
-    assert requested == [[0]], "between two ticks, silent leaders are not queried"
-
-
 def test_a_client_that_keeps_failing_is_re_created() -> None:
     stale = FakeConsumer()
     stale.ends = failure(KafkaError.FENCED_LEADER_EPOCH)

@@ -29,18 +29,6 @@ def stay(world: GroupWorld, seconds: float, *assigned: int) -> None:
         report(world, *assigned)
 
 
-def test_a_plan_that_a_member_does_not_adopt_is_reported_and_written_again() -> None:
-    world = group()
-    stay(world, WITHIN_S + 1, 1, 0)
-    assert [entry[0] for entry in world.plans()] == ["start", "repeat"]
-    (line,) = world.log_lines
-    assert "plan 1 was not adopted within 12 s by payment-1" in line
-    assert (world.log.written[-1].epoch, world.plans()[-1][2]) == (2, HALVES)
-    stay(world, 1, 2, 2)
-    assert not world.problems.current
-    assert world.log_lines[1:] == ["plans: recovered"]
-
-
 def test_slow_or_silent_members_cause_no_repetition() -> None:
     world = group()
     stay(world, WITHIN_S - 1, 1, 0)

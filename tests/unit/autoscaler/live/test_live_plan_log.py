@@ -65,21 +65,6 @@ def producer(log: PlanLog) -> FakeProducer:
     return fake
 
 
-@pytest.mark.parametrize("local", [refused(KafkaError.MSG_SIZE_TOO_LARGE), BufferError("queue full")])
-def test_a_plan_that_never_left_the_client_is_not_in_force(log: PlanLog, local: Exception) -> None:
-    log.write(("a",), None, "good")
-    producer(log).failures["produce"] = [local, local]
-    for _ in range(2):
-        with pytest.raises(PlanNotWrittenError):
-            log.write(("a", "b"), None, "lost")
-        assert log.newest is not None
-        assert log.newest.reason == "good"
-    producer(log).calls.clear()
-    assert log.write(("a", "b"), None, "again").epoch == 4
-    assert log.newest.reason == "again"
-    assert producer(log).calls == ["abort", "begin", "produce", "commit"], "an empty transaction is given up"
-
-
 def test_a_commit_without_the_record_does_not_count(log: PlanLog) -> None:
     producer(log).undelivered = True
     with pytest.raises(PlanNotWrittenError, match="no broker has acknowledged it"):
@@ -101,15 +86,6 @@ def test_a_commit_that_timed_out_is_repeated_to_learn_its_outcome(log: PlanLog) 
     assert producer(log).calls.count("produce") == 2, "nothing is produced while the first is undecided"
     assert log.newest is not None
     assert (log.newest.epoch, log.newest.reason) == (2, "second")
-
-
-def test_a_commit_that_requires_an_abort_is_aborted(log: PlanLog) -> None:
-    producer(log).failures["commit"] = [refused(KafkaError._MSG_TIMED_OUT, abort=True)] * 2
-    with pytest.raises(PlanNotWrittenError):
-        log.write(("a",), None, "lost")
-    log.write(("a",), None, "again")
-    assert log.newest is not None
-    assert log.newest.reason == "again"
 
 
 def test_after_a_timed_out_abort_only_the_abort_is_repeated(log: PlanLog) -> None:

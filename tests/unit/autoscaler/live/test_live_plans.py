@@ -2,28 +2,11 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from live_worlds import HALVES, started
 
 from autoscaler.live.publisher import complete_plan
-from autoscaler.model import PartitionLoad, Plan
-from contracts.journal import PlanWritten
+from autoscaler.model import Plan
 
 names = st.lists(st.sampled_from([f"payment-{n}" for n in range(6)]), min_size=1, max_size=6, unique=True)
-
-
-def test_new_partitions_get_owners_at_once() -> None:
-    world = started(2)
-    world.loads.loads += tuple(PartitionLoad(number, 0.0, 0) for number in (4, 5))
-    world.step()
-    action, replicas, assignment = world.plans()[-1]
-    assert (action, replicas) == ("repair", ("payment-0", "payment-1"))
-    assert assignment == HALVES | {4: "payment-0", 5: "payment-1"}
-    assert "from 4 to 6 partitions" in world.log.written[-1].reason
-    assert world.group.observe().assignment == assignment
-    world.step(1)
-    assert len(world.plans()) == 2
-    (plan,) = [entry for entry in world.journal if isinstance(entry, PlanWritten)][1:]
-    assert plan.moved == 0, "they had no owners before"
 
 
 @st.composite

@@ -57,20 +57,6 @@ def test_a_failed_start_does_not_delay_ready_replicas() -> None:
     assert world.plans()[-1] == ("up", ("payment-0", "payment-1", "payment-2"), thirds)
 
 
-def test_a_restarted_autoscaler_keeps_the_plan_and_the_replicas() -> None:
-    plan = PlanRecord(epoch=7, at_us=0, replicas=("payment-0", "payment-1"), assignment=HALVES, reason="")
-    world = GroupWorld(plan)
-    for ordinal in (0, 1):
-        process = FakeProcess(40 + ordinal)
-        world.launcher.behind.append(Orphan(f"payment-{ordinal}", process))
-        world.reports.report(f"payment-{ordinal}", process, epoch=7)
-    world.group.start(("payment-0",))
-    assert world.log.written == []
-    assert world.launcher.processes == {}
-    assert world.group.observe().assignment == HALVES
-    assert world.group.status().epoch == 7
-
-
 def test_a_restarted_autoscaler_replaces_replicas_that_died_meanwhile() -> None:
     plan = PlanRecord(epoch=7, at_us=0, replicas=("payment-0", "payment-1"), assignment=HALVES, reason="")
     world = GroupWorld(plan)

@@ -1,4 +1,4 @@
-"""Packing with few moves finds the least of brute force, and never overfills a replica."""
+"""Packing with few moves finds the same minimum as brute force, and never overfills a replica."""
 
 import itertools
 

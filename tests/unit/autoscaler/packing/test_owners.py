@@ -1,4 +1,4 @@
-"""Tests of the names of bins: as little arrival rate as possible moves."""
+"""Bins get the names of replicas so that the smallest arrival rate moves."""
 
 from itertools import permutations
 

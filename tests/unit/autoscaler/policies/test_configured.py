@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from autoscaler.live.composition import policy_from
+from autoscaler.live.composition import policy_config_of
 from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.policies.bin_packing import BinPacking
 from autoscaler.policies.guards.faults import Fallback
 from autoscaler.policies.guards.limits import CountsOnly
 from autoscaler.policies.tail_aware.policy import TailAware
@@ -19,9 +20,8 @@ LIMITS |= {"cool_down_up_s": 5.0, "cool_down_down_s": 7.0, "latency_target_s": 0
 
 
 def live(policy: str, options: str = "", **settings: Any) -> Any:
-    return policy_from(
-        AutoscalerSettings(policy=policy, payment_partitions=5, state_dir="state", policy_options=options, **settings)
-    )
+    own = AutoscalerSettings(policy=policy, payment_partitions=5, state_dir="state", policy_options=options, **settings)
+    return policy_config_of(own).policy()
 
 
 def simulated(policy: str, **settings: Any) -> Any:
@@ -48,10 +48,12 @@ def test_live_and_simulated_runs_have_the_same_policy_in_the_same_guards(policy:
     assert Fallback in dict(alive), "only live: a failure in a simulation must be visible"
 
 
-def test_options_of_the_policy_are_passed_in_both() -> None:
+def test_options_of_the_policy_are_passed_in_both_and_override_shared_settings() -> None:
     for policy in live("tail-aware", '{"patience_s": 5}'), simulated("tail-aware", **{"policy.patience_s": 5}):
         (options,) = [one["options"] for kind, one in layers(policy) if kind is TailAware]
         assert options.patience_s == 5
+    (packing,) = [one for kind, one in layers(live("algorithm-1", '{"f_up": 1}', f_up=0.5)) if kind is BinPacking]
+    assert packing["settings"].f_up == 1
 
 
 def test_another_runtime_gets_only_counts_in_both() -> None:
@@ -66,5 +68,9 @@ def test_wrong_settings_are_named_in_both() -> None:
         simulated("tail-aware", **{"policy.patience": 5})
     with pytest.raises(ValueError, match="must be a JSON object"):
         live("tail-aware", "{")
-    with pytest.raises(ValueError, match=r"f_down = 0\.4: is more than f_up"):
+    with pytest.raises(ValueError, match="policy 'algorithm-3' is unknown; did you mean algorithm-2"):
+        live("algorithm-3")
+    with pytest.raises(ValueError, match=r"policy keda-hpa: sync_s = -1: must be at least 0 s, at most 86400 s"):
+        live("keda-hpa", '{"sync_s": -1}')
+    with pytest.raises(ValueError, match=r"f_down = 0\.4: .* f_up"):
         live("linear", f_up=0.2)

@@ -53,11 +53,3 @@ def test_every_decision_is_complete_and_repeatable(name, guards, history):
         if plan.assignment is not None:
             assert set(plan.assignment) == {load.partition for load in observation.partitions}
             assert set(plan.assignment.values()) <= set(plan.replicas)
-
-
-@pytest.mark.parametrize("name", ["linear", "keda-hpa", "flink-ds2"])
-def test_a_count_only_policy_makes_a_first_plan_if_no_partition_has_an_owner(name):
-    decision = make_policy(name).decide(seen([10, 10], replicas=1, owned=[]))
-
-    assert (decision.action, decision.plan.assignment) == (Action.REASSIGN, None)
-    assert decision.plan.replicas == ("payment-0",)

@@ -35,11 +35,6 @@ def test_guards_handle_a_surge_a_cool_down_and_a_failing_policy():
     assert (calm.action, calm.plan.count) == (Action.DOWN, 1)
 
 
-def test_an_error_of_the_policy_is_raised_without_the_fallback():
-    with pytest.raises(IndexError):
-        add_guards(Wants(-1), PolicySettings(), FEWEST_GUARDS).decide(seen([1]))
-
-
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("owned", [[0, 0, 1, 1], None])
 def test_every_policy_scales_a_group_without_known_owners(name, owned):

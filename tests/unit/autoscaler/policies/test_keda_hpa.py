@@ -28,12 +28,6 @@ def test_the_hpa_syncs_only_every_15_seconds():
     assert "the next sync is in 14 s" in timeline.at(31.1, SILENT, spread_out(900)).reason
 
 
-def test_the_count_is_lag_divided_by_the_threshold_rounded_up():
-    assert group().at(0, SILENT, spread_out(210)).plan.count == 3
-    assert group(lag_threshold=5).at(0, SILENT, spread_out(9)).plan.count == 2
-    assert group().at(0, SILENT, spread_out(210)).plan.assignment is None, "the group's assignor places partitions"
-
-
 def test_scale_down_uses_the_maximum_desired_count_of_five_minutes():
     timeline = group(replicas=6)
 

@@ -73,7 +73,7 @@ def test_the_key_of_a_cached_result_depends_on_the_code_of_the_package(tmp_path)
         ("absent", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module_here'"),
         ("lacking", "cannot be imported: AttributeError: module 'stranger' has no attribute 'NOTHING'"),
         ("plain", "must be a PolicyFactory or a class with `decide`, not str"),
-        ("fails", "cannot be made: RuntimeError: no licence"),
+        ("fails", "cannot be created: RuntimeError: no licence"),
         ("idle", "must make an object with a method `decide` and the `name` 'idle', not object"),
         ("other", "must make an object with a method `decide` and the `name` 'other', not Good"),
     ],

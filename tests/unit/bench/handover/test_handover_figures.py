@@ -1,4 +1,4 @@
-"""Figures of constructed runs whose answer is known."""
+"""Figures of constructed runs, which are known in advance."""
 
 from dataclasses import replace
 

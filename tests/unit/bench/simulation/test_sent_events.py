@@ -19,17 +19,6 @@ def table_of(chunks, seconds, partitions):
 
 
 @pytest.mark.parametrize(
-    "bursts", [{}, {"burst_phase_s": "random", "burst_jitter_s": 0.3}, {"burst_period_s": 1.3, "burst_phase_s": 0.4}]
-)
-def test_the_events_are_those_that_a_live_run_would_send(bursts) -> None:
-    scenario = load_scenario("w1", {"split": "random", "seed": 3, **bursts})
-    (chunk,) = build_events(scenario).workload()
-    live = scenario.load_spec().schedule()
-    assert np.array_equal(chunk.intended_us, live.offset_us)
-    assert np.array_equal(chunk.partition, live.partition)
-
-
-@pytest.mark.parametrize(
     ("name", "changes"),
     [
         ("w1", {}),

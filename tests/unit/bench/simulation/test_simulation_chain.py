@@ -1,4 +1,4 @@
-"""Scenarios with stages: how they are written, what they come to, and both ways to scale them side by side."""
+"""Scenarios with stages: their files, their figures, and coordinated and separate scaling."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_scaled_as_one_the_longest_latency_is_far_below_that_of_stages_that_see_
     until_the_first_spike = {"duration_s": 165}
     blind = run_chain(chain(coordinated=False, **until_the_first_spike))[1]
     as_one = run_chain(chain(**until_the_first_spike))[1]
-    assert blind.stages[0] == as_one.stages[0], "nothing is told upwards"
+    assert blind.stages[0] == as_one.stages[0], "later stages do not affect earlier ones"
     assert as_one.max_s < 0.75 * blind.max_s
     assert as_one.in_sla > blind.in_sla
     assert as_one.replica_minutes < 1.1 * blind.replica_minutes

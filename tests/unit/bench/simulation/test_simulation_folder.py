@@ -1,4 +1,4 @@
-"""The folder that a simulated run leaves: the report must find in it what a live run would have written."""
+"""The folder of a simulated run has the same files as that of a live run."""
 
 from pathlib import Path
 

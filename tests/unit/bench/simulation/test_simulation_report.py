@@ -1,4 +1,4 @@
-"""A simulated run's report judges it as the simulator does."""
+"""The report of a simulated run has the figures of the simulator."""
 
 from pathlib import Path
 
@@ -20,8 +20,8 @@ SECONDS = 180
 
 @pytest.mark.parametrize("policy", ["algorithm-2", "linear"])
 def test_a_simulated_run_is_judged_as_the_simulator_does(tmp_path: Path, policy: str) -> None:
-    told = {"policy": policy, "duration_s": SECONDS, "split": "random", "startup_s": 8}
-    scenario = load_scenario("w1", told)
+    changes = {"policy": policy, "duration_s": SECONDS, "split": "random", "startup_s": 8}
+    scenario = load_scenario("w1", changes)
     run, figures = run_scenario(scenario)
     folder = write_run(tmp_path, run, describe_simulated(scenario, build_events(scenario), run.drained_us, tmp_path))
     result = report_stored(folder)

@@ -1,4 +1,4 @@
-"""Whole runs from a scenario to its figures: short, and such that they can be worked out by hand."""
+"""Runs from a scenario to its figures. They are so short that the figures can be computed manually."""
 
 import numpy as np
 import pytest
@@ -46,6 +46,6 @@ def test_algorithm_2_is_near_the_packing_and_a_count_alone_is_late_under_skew() 
     ],
     ids=str,
 )
-def test_the_promise_does_not_hang_on_when_bursts_come(bursts: dict[str, object]) -> None:
+def test_the_slo_is_met_at_any_burst_phase(bursts: dict[str, object]) -> None:
     _, result = run_scenario(load_scenario("w1", {"autoscaler.policy": "tail-aware", **bursts}), keep_events=False)
     assert result.in_sla >= 0.999

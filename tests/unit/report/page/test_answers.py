@@ -1,8 +1,8 @@
-"""The three answers at the head of a report: was the SLO met, why not, and the cost of other policies."""
+"""The three answers at the head of a report: whether the SLO was met, why not, and what other policies cost."""
 
-from example_report import changed, example, unjournaled
+from example_report import changed, example
 
-from report.page.answers import answers, key_figures
+from report.page.answers import answers
 from report.result import CauseOfLateness, OtherPolicy, Tail
 
 
@@ -24,17 +24,3 @@ def test_an_unmet_slo_names_the_fewest_causes_that_broke_it() -> None:
     assert main.words.startswith("38 events were late, 10 are allowed; 30 ")
     assert "overprovisioned" in main.words
     assert main.words.endswith(" 6.00 replica-minutes.")
-
-
-def test_an_unknown_figure_is_a_dash_with_a_reason() -> None:
-    _, causes, cost = answers(unjournaled())
-    assert (causes.answer, cost.answer) == ("–", "–")
-    assert "do not record" in causes.words
-    assert "no journal" in cost.words
-    assert key_figures(unjournaled())[2][2] == "these events do not record losses"
-    unknown = {label: note for label, text, note in key_figures(unjournaled()) if text == "–"}
-    assert unknown == {
-        "replica-minutes": "no journal",
-        "plans": "no journal",
-        "effects exactly once": "these events do not record effects",
-    }

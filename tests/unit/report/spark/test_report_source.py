@@ -27,5 +27,5 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_incomplete_parquet_files_are_not_used(folder: Path) -> None:
     (folder / EVENTS).mkdir()
     (folder / EVENTS / "part-00000.parquet").touch()
-    with pytest.raises(ReportError, match=r"does not answer .*events\.parquet is incomplete: it holds no _SUCCESS$"):
+    with pytest.raises(ReportError, match=r"does not answer .*events\.parquet is incomplete: it has no _SUCCESS$"):
         report_run(folder, SOMEWHERE)

@@ -25,3 +25,13 @@ def test_beats_within_the_limit_are_no_pause() -> None:
         pulse.beat()
     pulse.require_no_pause()
     assert pulse.gap_s == 0.0
+
+
+def test_a_slow_broker_before_the_start_is_no_pause() -> None:
+    now_s = 100.0
+    pulse = Pulse(4.0, clock=lambda: now_s)
+    now_s += 20.0  # waiting for topics
+    pulse.start()
+    pulse.end()
+    pulse.join()
+    pulse.require_no_pause()

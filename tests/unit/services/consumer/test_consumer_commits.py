@@ -6,7 +6,7 @@ import pytest
 from aiokafka import errors
 from consumer_fakes import TOPIC, FakeCoordinator, records
 
-from services.consumer import output
+from services.consumer import output, partition_queue
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
 
@@ -108,6 +108,26 @@ async def test_no_event_starts_while_commits_fail_for_too_long():
     s.committer._max_age_s = 60.0
     assert await s.committer.commit()
     assert s.queues.take() is not None
+
+
+async def test_no_event_starts_while_too_many_of_its_partition_are_uncommitted(monkeypatch):
+    monkeypatch.setattr(partition_queue, "MAX_UNCOMMITTED", 4)
+    s = Harness()
+    for partition in (0, 1):
+        s.queues.put(partition, records(3, 3), 1)
+    started = []
+    while work := s.queues.take():
+        queue, batch = work
+        started.append((queue.partition, batch.records[0].record.offset))
+        s.queues.handler_returned(*work)
+        if queue.partition:
+            queue.finish(batch)
+    assert sorted(started) == [(0, 3), (1, 3)], "three were begun before"
+    assert s.queues.early_commit.is_set()
+    assert await s.committer.commit()
+    assert s.group.take_log() == ["commit {0: 3, 1: 4}"]
+    assert [queue.uncommitted for _, queue in s.queues.items()] == [1, 0]
+    assert s.queues.take() is not None, "the others wait no longer"
 
 
 async def test_the_last_commit_ends_at_its_deadline(monkeypatch):

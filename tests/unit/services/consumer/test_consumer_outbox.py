@@ -24,7 +24,7 @@ class OutboxHarness:
     """An outbox, and a handler that writes each event's offset."""
 
     def __init__(self) -> None:
-        self.outbox = Outbox()
+        self.outbox = Outbox(asyncio.Event())
 
     async def write(self, event_: Event) -> "asyncio.Future[None]":
         return await self.outbox.send("out", b"k", str(event_.offset).encode())
@@ -111,12 +111,11 @@ async def test_a_full_outbox_requests_a_commit_and_delays_handlers(monkeypatch):
     monkeypatch.setattr(module, "MAX_STORED_BYTES", 6)
     d = OutboxHarness()
     await d.handle(event(1), event(2))  # two bytes each
-    assert d.outbox.early_commit.is_set()
+    assert d.outbox._early_commit.is_set()
     await d.handle(event(3))
     waiting = asyncio.ensure_future(d.handle(event(4)))
     await asyncio.sleep(0)
     assert not waiting.done()
     d.outbox.discard_before({OWNED: 4})
     await waiting
-    assert not d.outbox.early_commit.is_set()
     assert d.outbox.outputs_before(OWNED, 9) == records(4)

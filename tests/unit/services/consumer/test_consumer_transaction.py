@@ -44,8 +44,9 @@ class Harness:
     """A member of generation 5 with partition 0 and an outbox."""
 
     def __init__(self) -> None:
-        self.group, self.broker, self.outbox = Member(generation=5, member_id="me"), Broker(), Outbox()
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
+        self.group, self.broker = Member(generation=5, member_id="me"), Broker()
+        self.outbox = Outbox(self.queues.early_commit)
         self.queues.open({0: 0}, 1, 5)
         where = (self.group, self.queues, TOPIC, 0.001)
         self.committer = AtomicCommitter(*where, outbox=self.outbox, transactions=self.broker)

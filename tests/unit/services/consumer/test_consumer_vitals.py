@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 from consumer_fakes import TOPIC
-from generators.metrics import declared_in
 
 from contracts.progress import ReplicaState, ServiceTimes
 from contracts.settings import Target
-from services.consumer import metrics, vitals
+from services.consumer import vitals
 from services.consumer.interface import Options, Topics
 from services.consumer.lease import Lease
 from services.consumer.metrics import PAUSE, Latencies
@@ -109,9 +108,3 @@ def test_a_blocked_event_loop_is_reported(monkeypatch: pytest.MonkeyPatch):
 
     status, body = asyncio.run(statuses())
     assert (status, b"event loop has been blocked" in body) == (503, True)
-
-
-def test_exactly_the_declared_metrics_are_exported():
-    shown = {(replica.name, replica.type): replica.documentation for replica in Replica().vitals.collect()}
-    declared = declared_in(metrics)
-    assert shown == {(replica.name.removesuffix("_total"), replica.kind): replica.meaning for replica in declared}

@@ -1,8 +1,6 @@
 """A record becomes a settled payment or a dead letter; no record can stop a replica."""
 
-import asyncio
 import re
-from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -16,10 +14,8 @@ from partitioners import Partitioner
 from services.common.records import PAYLOAD_LIMIT
 from services.consumer import Event, Refused
 from services.consumer.server import encode_dead_letter
-from services.payment.__main__ import payment_stage
 from services.payment.domain import MAX_REQUEST_BYTES, payment_id, settled_payment
 from services.payment.replica import ReplicaSettings
-from services.plan_stage import PlanStage
 
 CONNECTION = Connection(bootstrap_servers="localhost:1", namespace="run-1")
 DONE_US = 1_700_000_000_000_000
@@ -76,42 +72,6 @@ def test_an_invalid_request_becomes_a_dead_letter_with_the_reason(value, reason)
     assert len(letter.reasons) == 1
     assert re.search(reason, letter.reasons[0]), letter.reasons
     assert len(letter.payload.encode()) <= PAYLOAD_LIMIT
-
-
-def service(**fields: object) -> tuple[PlanStage, list[tuple[str, bytes | None, bytes]]]:
-    """Return a stage and the list of its output."""
-    stage = payment_stage(ReplicaSettings(**({"replica": "payment-0", "service_time_s": 0.002} | fields)), CONNECTION)
-    written: list[tuple[str, bytes | None, bytes]] = []
-
-    async def send(topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
-        written.append((topic, key, value))
-        return asyncio.get_running_loop().create_future()
-
-    async def room(topic: str) -> int:
-        return 1_000_000
-
-    stage.consumer.send = send  # type: ignore[method-assign]
-    stage.consumer._clients = SimpleNamespace(sizes=SimpleNamespace(room=room))  # type: ignore[assignment]
-    return stage, written
-
-
-def event(number: int = 1, *, key: bytes = b"order", value: bytes | None = None) -> Event:
-    value = msgspec.json.encode(request(number)) if value is None else value
-    return Event("run-1.payments.requested", 3, 41, key, value, (), 0, received_us=1, epoch=7)
-
-
-async def test_an_event_takes_its_service_time_and_is_done_when_its_output_is_acknowledged():
-    stage, written = service()
-    began_s = asyncio.get_running_loop().time()
-    acknowledged = await stage.handle(event())
-    assert asyncio.get_running_loop().time() - began_s >= 0.002
-    assert not acknowledged.done(), "the broker has not answered"
-    ((topic, key, value),) = written
-    settled = msgspec.json.decode(value, type=PaymentSettled)
-    assert topic == "run-1.payments.settled"
-    assert key == settled.order_id.encode()
-    assert (settled.timeline.replica, settled.timeline.epoch, settled.timeline.partition) == ("payment-0", 7, 3)
-    assert stage._server.busy_s == pytest.approx(0.002)
 
 
 def test_key_order_refuses_a_partitioner_that_splits_keys() -> None:

@@ -67,7 +67,7 @@ class Orders:
         return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
     def order(self, number: int, key: int | None = None) -> OrderPlaced:
-        """Return order `number`, with the flaw of `flaw(number)`.
+        """Return order `number`, with the flaw that `flaw(number)` returns.
 
         key: number of the customer. If None, a customer is chosen pseudo-randomly from the seed.
         """

@@ -1,7 +1,7 @@
 """The curves of the workloads: integer arrays of events in each second, shape (seconds,) or (seconds, partitions).
 
-Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022; Landau et al. 2024, section VI. The others are ours: each tests
-one kind of change.
+Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022; Landau et al. 2024, section VI. The others are our own. Each
+tests one kind of change.
 """
 
 from typing import Any, Final, TypeAlias

@@ -16,7 +16,7 @@ Step = tuple[int, Sequence[int], int, Sequence[int]]
 
 
 def plans_of(path: Iterable[Step], first: Sequence[int], replicas: int, startup_us: int) -> Schedule:
-    """Return the path as plans with named replicas, which request replicas a start-up time before they serve.
+    """Return the path as plans with named replicas. A replica is requested one start-up time before it serves.
 
     first: replica of each partition before the path. replicas: number of replicas before the path.
     """

@@ -59,7 +59,7 @@ def next_event(load: Load, of: Ints, free_us: int, end_us: int, following: Ints,
 
 @compiled
 def is_late(load: Load, prices: Prices, event: int, at_us: int) -> bool:
-    """Return whether an event that arrived before `at_us` and has not started then must be late."""
+    """Return whether an event that arrived before `at_us` and has not started by then can only finish late."""
     return bool(load.time[event] < at_us and load.time[event] + prices.target_us < at_us + load.take[event])
 
 

@@ -41,7 +41,7 @@ class LandauSettings(Settings):
 
 
 class Landau:
-    """Packs write speeds of 30 s by a selectable heuristic, again when a replica is full (Landau et al. 2024).
+    """Packs 30 s averages of write speeds by a selectable heuristic, again when a replica is full (Landau et al. 2024).
 
     Consumers of the paper are replicas here, numbered by the ordinal of their names. Speeds above μ count as μ. The
     four heuristics that take partitions in arrival order get another order each time.

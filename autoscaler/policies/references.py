@@ -68,7 +68,7 @@ class OverprovisionedSettings(Settings):
 
 
 class Overprovisioned:
-    """Keeps the packing of the peak, which is an option."""
+    """Keeps the packing of the peak that `peak_rates` gives."""
 
     name = "overprovisioned"
 

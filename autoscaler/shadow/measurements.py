@@ -86,7 +86,7 @@ class LagClock:
 
 
 class CommittedRates:
-    """Learns a member's service rate (μ) from its commits while it is busy. If it is idle, they show its arrivals."""
+    """Learns a member's service rate (μ) from its commits while it is busy. Commits of an idle member show arrivals."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[frozenset[int], float, float]] = {}

@@ -66,7 +66,7 @@ class ShadowGroup:
 
     @property
     def unknown_s(self) -> float:
-        """Seconds of waiting in the group that are uncertain, because they may only be the age of its last commit."""
+        """Seconds of the group's waiting time that may only be the age of its last commit."""
         interval_s, tick_s = median(self._rates.commit_intervals_s), self._settings.decision_interval_s
         return interval_s + tick_s if interval_s > 1.5 * tick_s else 0.0
 

@@ -95,7 +95,7 @@ class SimulatedGroup:
         )
 
     def observe(self) -> GroupObservation:
-        """Observe offsets and members. Raises NotReadyError for the configured share of ticks without observation."""
+        """Observe offsets and members. Raises NotReadyError at the configured share of ticks (observation_loss)."""
         offsets = self._observer.observe()
         late = offsets.late.tolist()
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:

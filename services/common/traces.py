@@ -46,7 +46,7 @@ class Tracing:
 
     @contextmanager
     def work(self, group: str, records: Sequence[Any], earlier: "SpanContext | None") -> Iterator["SpanContext"]:
-        """Record the work on `records` as a span, as `work` below."""
+        """Record the work on `records` as a span. The function `work` explains the arguments."""
         parents = [self.propagator.extract(_carrier_of(record)) for record in records]
         is_alone = len(records) == 1 and earlier is None
         causes = [] if is_alone else [self.api.get_current_span(parent).get_span_context() for parent in parents]

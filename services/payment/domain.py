@@ -65,7 +65,7 @@ def authorise(card_token: str, amount_minor: int, country: str, merchant: str) -
 
 
 def requested_payment(value: bytes | None) -> PaymentRequested:
-    """Decode one record. Raises Refused: empty, too large, malformed, an unknown version or an invalid amount."""
+    """Decode one record. Raises Refused if it is empty, too large or malformed, or has a wrong version or amount."""
     if value is not None and len(value) > MAX_REQUEST_BYTES:
         raise Refused(f"the record has {len(value)} bytes; at most {MAX_REQUEST_BYTES} are accepted")
     requested = _decode(value)

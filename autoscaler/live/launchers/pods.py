@@ -122,7 +122,7 @@ class PodInstance:
 
     @property
     def pending_reason(self) -> str:
-        """Why the container does not run: no pod, no node or no image yet."""
+        """Why the container does not run yet: it has no pod, no node or no image."""
         if self._ended is not None or (self.pod is not None and self.pod.running):
             return ""
         no_pod = f"no pod yet: {self.no_pod_reason}" if self.no_pod_reason else "no pod yet"

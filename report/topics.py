@@ -13,8 +13,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from contracts.connection import Connection
 from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER
+from contracts.plan import plan_key
 from contracts.preflight import client_config
-from contracts.topics import Topic, qualified
+from contracts.topics import PAYMENT_GROUP, Topic, qualified
 from report import ReportError, stored
 from report.figures import report_stored
 from report.records import JoinedEvents, Record, fields_of, journal_table
@@ -39,9 +40,7 @@ class RunReader:
         """Find the topics. Raises ReportError if the broker does not answer, or the input topic is missing."""
         self.folder, run = folder, load_run(folder)
         self._address = run.bootstrap_servers
-        connection = Connection(
-            bootstrap_servers=run.bootstrap_servers, client_properties=run.client_properties, namespace=run.run
-        )
+        connection = Connection(bootstrap_servers=self._address, client_properties=run.client_properties)
         self._consumer = Consumer(client_config(connection) | READING)
         with self._answered():
             self._listed = self._consumer.list_topics(timeout=ANSWER_TIMEOUT_S).topics
@@ -53,6 +52,7 @@ class RunReader:
         """Name on the broker → topic."""
         also = (qualified(run.run, one) for one in (Topic.DEAD_LETTERS, Topic.JOURNAL))
         self.letters, self.journal = ([name] if name in self._listed else [] for name in also)
+        self.journal_keys = {None, plan_key(PAYMENT_GROUP.group_in(run.run), PAYMENT_GROUP.topic_in(run.run))}
 
     def count(self) -> int:
         """Return the number of records of events, at most."""
@@ -138,6 +138,7 @@ def gather(reader: RunReader, folder: Path, write_events: EventWriter) -> None:
                 place.mkdir()
             if reader.journal:
                 entries = reader.records(reader.partitions(reader.journal))
+                entries = (entry for entry in entries if entry.key in reader.journal_keys)  # earlier: no key
                 parquet.write_table(journal_table(entries), places[JOURNAL] / "part-0.parquet")
             if versions := write_events(places[EVENTS], refused):
                 raise ReportError(f"{topics}: {stored.version_error(versions)}")

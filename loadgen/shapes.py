@@ -52,7 +52,7 @@ def half_cosine(knots: Knots) -> FloatArray:
 
 
 def straight(knots: Knots) -> FloatArray:
-    """Return the rate (events/s) in the middle of each second of straight lines between knots."""
+    """Return the rate (events/s) in the middle of each second, on straight lines between the knots."""
     times, rates = np.array(knots, dtype=np.float64).T
     return np.asarray(np.interp(np.arange(0.5, times[-1]), times, rates))
 

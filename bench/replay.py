@@ -89,7 +89,7 @@ class MeasuredTimes(msgspec.Struct, frozen=True, kw_only=True):
     startup_s: float | None
     """Median time from the request for a replica until it was ready."""
     tick_offset_s: float
-    """Median time from a multiple of the decision interval to the next tick."""
+    """Median time by which ticks follow multiples of the decision interval."""
     initial_replicas: int
     """Replicas of the plan in force at second 0."""
 

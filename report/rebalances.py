@@ -21,7 +21,7 @@ from report.table import NONE, Groups, Ints, Rows, Table, coalesce, find_rows, g
 from report.terms import UNKNOWN_PARTITION, Terms
 
 MAX_REBALANCES: Final = 5_000
-"""Maximum number of rebalances in a result, which contains the newest."""
+"""Maximum number of rebalances in a result. If there are more, it contains the newest."""
 MAX_TAKEOVERS: Final = 100_000
 """Maximum number of takeovers that are grouped into rebalances. Older ones are ignored."""
 MAX_REBALANCE_GAP_US: Final = 5_000_000

@@ -166,7 +166,7 @@ class Group(TyperGroup):
 
 
 class Report(Group):
-    """`tailpack report [RUN_DIR]` is `tailpack report run [RUN_DIR]`."""
+    """The group `report`, in which `tailpack report [RUN_DIR]` is short for `tailpack report run [RUN_DIR]`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert `run` if the first argument is not a command."""

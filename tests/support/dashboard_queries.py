@@ -29,7 +29,7 @@ def dashboards() -> ModuleType:
 
 def declared_metrics() -> dict[str, MetricSpec]:
     """Return all metrics that processes declare, by name."""
-    return {one.name: one for module, _ in METRICS.values() for one in declared_in(module)}
+    return {metric.name: metric for module, _ in METRICS.values() for metric in declared_in(module)}
 
 
 def metrics_in(query: str) -> set[str]:

@@ -97,6 +97,9 @@ def end_offsets(kafka: str, topic: str, *, deadline_s: float = DEADLINE_S) -> li
     reader = Consumer({"bootstrap.servers": kafka, "group.id": "test-reader"})
     try:
         partitions = reader.list_topics(topic, timeout=deadline_s).topics[topic].partitions
-        return [reader.get_watermark_offsets(TopicPartition(topic, one), timeout=deadline_s)[1] for one in partitions]
+        return [
+            reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=deadline_s)[1]
+            for partition in partitions
+        ]
     finally:
         reader.close()

@@ -82,7 +82,7 @@ class World:
 
         def step() -> ReplicaChanged | None:
             self.scaler.reconcile(self.reports)
-            found = [one for one in self.changes if one.change is change and one.replica == name]
+            found = [entry for entry in self.changes if entry.change is change and entry.replica == name]
             return found[-1] if found else None
 
         return wait_for(step, f"{change} of {name}; so far {self.changes}")
@@ -133,7 +133,7 @@ class LauncherContract:
         killed = next(iter(nursery.launcher().find_orphans())).instance
         killed.kill()
         assert nursery.killed in world.until(ReplicaChange.DIED).detail
-        assert [one.incarnation for one in world.scaler.evictions] == [first.incarnation]
+        assert [eviction.incarnation for eviction in world.scaler.evictions] == [first.incarnation]
         world.changes.clear()
         world.until(ReplicaChange.STARTED)
         wait_for(lambda: world.wait_for_report().incarnation != first.incarnation, "the report of its successor")
@@ -155,7 +155,7 @@ class LauncherContract:
             first.wait_for_report(name)
             first.until(ReplicaChange.READY, name)
         first.launcher.close()  # from here on no scaler reconciles
-        left = {one.name: one.instance for one in nursery.launcher().find_orphans()}
+        left = {orphan.name: orphan.instance for orphan in nursery.launcher().find_orphans()}
         left["payment-1"].kill()
         wait_for(left["payment-1"].exit, "its end")
 
@@ -166,7 +166,7 @@ class LauncherContract:
         again.until(ReplicaChange.READY)
         if nursery.keeps_the_dead:
             again.until(ReplicaChange.DIED, "payment-1")
-            assert [one.replica for one in again.scaler.evictions] == ["payment-1"]
+            assert [eviction.replica for eviction in again.scaler.evictions] == ["payment-1"]
         again.scaler.stop_all()
         again.until(ReplicaChange.LEFT)
 
@@ -195,4 +195,4 @@ class LauncherContract:
 
 def nursery_is_quiet(nursery: Nursery) -> bool:
     """Return whether all processes have exited."""
-    return all(one.instance.exit() is not None for one in nursery.launcher().find_orphans())
+    return all(orphan.instance.exit() is not None for orphan in nursery.launcher().find_orphans())

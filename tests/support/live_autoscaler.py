@@ -124,22 +124,22 @@ class Autoscaler:
         return entries(record.value() or b"" for record in records)
 
     def changes(self, replica: str) -> list[ReplicaChanged]:
-        return [one for one in self.journal() if isinstance(one, ReplicaChanged) and one.replica == replica]
+        return [entry for entry in self.journal() if isinstance(entry, ReplicaChanged) and entry.replica == replica]
 
     def ticks(self) -> list[TickRecord]:
-        return [one for one in self.journal() if isinstance(one, TickRecord)]
+        return [entry for entry in self.journal() if isinstance(entry, TickRecord)]
 
     def wait_for_tick(self, condition: Callable[[TickRecord], object], what: str) -> TickRecord:
         """Return the newest tick since the last start. Wait until it exists and the condition holds for it."""
 
         def newest() -> TickRecord | None:
-            ticks = [one for one in self.ticks() if one.at_us > self._started_us]
+            ticks = [tick for tick in self.ticks() if tick.at_us > self._started_us]
             return ticks[-1] if ticks and condition(ticks[-1]) else None
 
         return wait_for(newest, what)
 
     def written(self) -> list[PlanWritten]:
-        return [one for one in self.journal() if isinstance(one, PlanWritten)]
+        return [entry for entry in self.journal() if isinstance(entry, PlanWritten)]
 
     def wait_for_plan(self, count: int, *, deadline_s: float = DEADLINE_S) -> list[PlanRecord]:
         """Wait until there are `count` plans, and return all plans."""

@@ -39,10 +39,10 @@ class LiveRun:
         """Return the process that runs `module`, e.g. autoscaler.live."""
 
         def find() -> psutil.Process | None:
-            for one in psutil.Process(self.process.pid).children(recursive=True):
+            for child in psutil.Process(self.process.pid).children(recursive=True):
                 with suppress(psutil.Error):  # one that has just ended, such as git or `java -version`
-                    if module in one.cmdline():
-                        return one
+                    if module in child.cmdline():
+                        return child
             return None
 
         return wait_for(find, f"a process of {module}")

@@ -62,7 +62,7 @@ class Reader(follow.Reader):
     def _committed(self) -> list[int]:
         asks = Consumer({"bootstrap.servers": self.kafka, "group.id": "greeters"})
         try:
-            return [one.offset for one in asks.committed([TopicPartition("names", p) for p in range(PARTITIONS)])]
+            return [place.offset for place in asks.committed([TopicPartition("names", p) for p in range(PARTITIONS)])]
         finally:
             asks.close()
 

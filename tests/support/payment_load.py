@@ -71,17 +71,17 @@ class PaymentLoad:
 
     def unserved(self) -> set[str]:
         """Return the orders that are not settled yet."""
-        return set(self.orders) - {one.order_id for one in self.settled()}
+        return set(self.orders) - {record.order_id for record in self.settled()}
 
 
 def repeats(settled: list[PaymentSettled]) -> list[PaymentSettled]:
     """Return the repeated records of settled payments, in order of their completion."""
     known: set[str] = set()
     again: list[PaymentSettled] = []
-    for one in sorted(settled, key=lambda each: each.timeline.done_us or 0):
-        if one.order_id in known:
-            again.append(one)
-        known.add(one.order_id)
+    for record in sorted(settled, key=lambda each: each.timeline.done_us or 0):
+        if record.order_id in known:
+            again.append(record)
+        known.add(record.order_id)
     return again
 
 
@@ -89,16 +89,16 @@ def assert_in_order(settled: list[PaymentSettled]) -> None:
     """Fail if a payment was first settled after a later payment of its partition."""
     latest: dict[int, PaymentSettled] = {}
     known: set[str] = set()
-    for one in sorted(settled, key=lambda each: (each.timeline.done_us or 0, each.timeline.offset or 0)):
-        if one.order_id in known:
+    for record in sorted(settled, key=lambda each: (each.timeline.done_us or 0, each.timeline.offset or 0)):
+        if record.order_id in known:
             continue
-        known.add(one.order_id)
-        before = latest.setdefault(one.timeline.partition or 0, one)
-        assert (before.timeline.offset or 0) <= (one.timeline.offset or 0), f"out of order: {before} {one}"
-        latest[one.timeline.partition or 0] = one
+        known.add(record.order_id)
+        before = latest.setdefault(record.timeline.partition or 0, record)
+        assert (before.timeline.offset or 0) <= (record.timeline.offset or 0), f"out of order: {before} {record}"
+        latest[record.timeline.partition or 0] = record
 
 
 def longest_silence_s(settled: list[PaymentSettled]) -> float:
     """Return the longest time between two completions, s."""
-    done = sorted(one.timeline.done_us or 0 for one in settled)
+    done = sorted(record.timeline.done_us or 0 for record in settled)
     return max((after - before) / 1e6 for before, after in pairwise(done))

@@ -84,12 +84,12 @@ class Pods:
         return json.loads(self.kubectl("get", "pods", "-o", "json"))["items"]
 
     def named(self, name: str) -> list[dict]:
-        notes = [(one, one["metadata"].get("annotations", {})) for one in self.pods()]
-        return [one for one, note in notes if note.get("tailpack/replica") == name]
+        notes = [(pod, pod["metadata"].get("annotations", {})) for pod in self.pods()]
+        return [pod for pod, note in notes if note.get("tailpack/replica") == name]
 
     def log_of(self, name: str) -> str:
-        running = [one for one in self.named(name) if one["status"]["phase"] == "Running"]
-        alive = [one for one in running if "deletionTimestamp" not in one["metadata"]]
+        running = [pod for pod in self.named(name) if pod["status"]["phase"] == "Running"]
+        alive = [pod for pod in running if "deletionTimestamp" not in pod["metadata"]]
         return self.kubectl("logs", alive[0]["metadata"]["name"]) if alive else ""
 
     def close(self) -> None:

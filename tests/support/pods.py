@@ -77,7 +77,7 @@ class Deployed(Namespace):
             pytest.skip("the API server's audit log is not on this machine")
         user = f"system:serviceaccount:{self.name}:autoscaler"
         events = [json.loads(line) for line in audit.read_text().splitlines() if user in line]
-        return [one for one in events if one["user"]["username"] == user and "objectRef" in one]
+        return [event for event in events if event["user"]["username"] == user and "objectRef" in event]
 
     @property
     def broker(self) -> str:
@@ -99,7 +99,7 @@ def _asked(url: str, body: bytes | None, headers: dict[str, str] | None) -> tupl
 def api_server() -> psutil.Process:
     """Return its process, or skip if it does not run on this machine."""
     port = urlsplit(yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())["clusters"][0]["cluster"]["server"]).port
-    for one in psutil.net_connections("tcp"):
-        if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
-            return psutil.Process(one.pid)
+    for connection in psutil.net_connections("tcp"):
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+            return psutil.Process(connection.pid)
     pytest.skip("the API server does not run on this machine")

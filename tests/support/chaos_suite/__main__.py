@@ -35,7 +35,7 @@ def main() -> int:
                 left_out = tuple(f"{kind}: {why}" for kind, why in cluster.left_out.items())
                 for found in run(cluster, count(given.seed), given.out, given.variant):
                     done.append(found)
-                    if sum(not one.not_done for one in done) >= given.seeds or len(done) >= 2 * given.seeds:
+                    if sum(not schedule.not_done for schedule in done) >= given.seeds or len(done) >= 2 * given.seeds:
                         break
         except KeyboardInterrupt:
             interrupted = True

@@ -79,7 +79,7 @@ class Evidence:
 
 def lost(accepted: Collection[str], found: Evidence) -> list[str]:
     """Accepted orders without one of their effects."""
-    verdicts = {one.order_id: one.accepted for one in found.settled}
+    verdicts = {event.order_id: event.accepted for event in found.settled}
     shipped, notified, refused = set(found.shipped), set(found.notified), set(found.refused)
     violations = []
     for order in accepted:
@@ -100,12 +100,12 @@ def doubled(found: Evidence) -> list[str]:
     violations = [f"order {order} was shipped {n} times" for order, n in Counter(found.shipped).items() if n > 1]
     violations += [f"{n} messages about order {order}" for order, n in Counter(found.notified).items() if n > 1]
     verdicts: dict[str, set[tuple[object, ...]]] = defaultdict(set)
-    for one in found.settled:
-        verdicts[one.order_id].add((one.accepted, *one.verdict))
+    for event in found.settled:
+        verdicts[event.order_id].add((event.accepted, *event.verdict))
     different = {order: len(each) for order, each in verdicts.items() if len(each) > 1}
     violations += [f"order {order} has {count} different payments" for order, count in different.items()]
     shipped = set(found.shipped)
-    declined = dict.fromkeys(one.order_id for one in found.settled if not one.accepted)
+    declined = dict.fromkeys(event.order_id for event in found.settled if not event.accepted)
     return violations + [f"order {order} was declined and shipped" for order in declined if order in shipped]
 
 
@@ -118,14 +118,14 @@ def out_of_order(settled: Iterable[Served], disturbed: Collection[str], from_s: 
     newest: dict[int, Served] = {}
     seen: set[tuple[int, int]] = set()
     violations = []
-    for one in sorted(settled, key=lambda one: (one.done_s, one.offset)):
-        before = newest.get(one.partition)
-        if before is None or one.offset > before.offset:
-            newest[one.partition] = one
-        elif (one.partition, one.offset) not in seen and one.done_s >= from_s and before.replica not in disturbed:
-            where = f"{one.partition}/{one.offset} at {one.replica}"
+    for event in sorted(settled, key=lambda event: (event.done_s, event.offset)):
+        before = newest.get(event.partition)
+        if before is None or event.offset > before.offset:
+            newest[event.partition] = event
+        elif (event.partition, event.offset) not in seen and event.done_s >= from_s and before.replica not in disturbed:
+            where = f"{event.partition}/{event.offset} at {event.replica}"
             violations.append(f"{where} was served first after {before.partition}/{before.offset} at {before.replica}")
-        seen.add((one.partition, one.offset))
+        seen.add((event.partition, event.offset))
     return violations
 
 
@@ -136,14 +136,14 @@ def regressed(commits: Iterable[Commit], outages: Sequence[tuple[float, float]] 
     """
     highest: dict[tuple[str, str, int], Commit] = {}
     violations = []
-    for one in commits:
-        place = (one.group, one.topic, one.partition)
-        before = highest.get(place, one)
-        if one.offset >= before.offset:
-            highest[place] = one
+    for commit in commits:
+        place = (commit.group, commit.topic, commit.partition)
+        before = highest.get(place, commit)
+        if commit.offset >= before.offset:
+            highest[place] = commit
         elif not any(began <= before.at_s <= ended for began, ended in outages):
-            where = f"{one.topic}/{one.partition}"
-            violations.append(f"{one.group} committed {one.offset} of {where} after {before.offset}")
+            where = f"{commit.topic}/{commit.partition}"
+            violations.append(f"{commit.group} committed {commit.offset} of {where} after {before.offset}")
     return violations
 
 
@@ -156,13 +156,13 @@ def losses(members: Sequence[Members], before_s: float) -> list[tuple[float, flo
 def zombies(settled: Iterable[Served], members: Sequence[Members]) -> list[str]:
     """Events that a replica began after the group had removed it. It may only finish an event begun before."""
     by_replica: dict[str, list[Served]] = defaultdict(list)
-    for one in sorted(settled, key=lambda one: one.done_s):
-        by_replica[one.replica].append(one)
+    for event in sorted(settled, key=lambda event: event.done_s):
+        by_replica[event.replica].append(event)
     return [
-        f"{replica} served {one.partition}/{one.offset} {one.done_s - left_s:.1f} s after the group dropped it"
+        f"{replica} served {begun.partition}/{begun.offset} {begun.done_s - left_s:.1f} s after the group dropped it"
         for replica, served in by_replica.items()
         for left_s, back_s in _absences(replica, members)
-        for one in [one for one in served if left_s + AWARE_S < one.done_s < back_s][1:]
+        for begun in [event for event in served if left_s + AWARE_S < event.done_s < back_s][1:]
     ]
 
 
@@ -182,13 +182,13 @@ def _absences(replica: str, members: Sequence[Members]) -> list[tuple[float, flo
 def wrongly_killed(ends: Iterable[Ended], disturbed: Collection[str]) -> list[str]:
     """Replicas that were killed although the schedule did not disturb them."""
     return [
-        f"{one.replica} was killed, and was healthy ({one.how})"
-        for one in ends
-        if one.how.startswith(KILLERS) and one.replica not in disturbed
+        f"{end.replica} was killed, and was healthy ({end.how})"
+        for end in ends
+        if end.how.startswith(KILLERS) and end.replica not in disturbed
     ]
 
 
 def ended_by_itself(ends: Iterable[Ended]) -> list[str]:
     """Replicas that failed while no broker was disturbed."""
-    failures = [one for one in ends if one.how.startswith("exit status") and not one.how.startswith(IN_ORDER)]
-    return [f"{one.replica} failed at {one.at_us}: {one.how}" for one in failures]
+    failures = [end for end in ends if end.how.startswith("exit status") and not end.how.startswith(IN_ORDER)]
+    return [f"{end.replica} failed at {end.at_us}: {end.how}" for end in failures]

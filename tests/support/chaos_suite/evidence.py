@@ -77,9 +77,9 @@ class Reader:
         return self.found.members[-1].leader if self.found.members else ""
 
     def close(self) -> None:
-        for one in (self._log, self._control):
+        for consumer in (self._log, self._control):
             with suppress(KafkaException, RuntimeError):
-                one.close()
+                consumer.close()
 
     def _take(self, message: Message) -> None:
         if message.topic() == OFFSETS:

@@ -101,7 +101,7 @@ def schedule(seed: int, left_out: frozenset[Kind] = frozenset(), variant: Varian
     for _ in range(0 if variant is Variant.LONG else chance.randint(FEWEST, MOST)):
         families = [ON_PROCESSES, ON_PROCESSES, *_not_drawn_yet(faults)]
         faults.append(_draw(chance, chance.choice(chance.choice(families))))
-    return tuple(sorted((one for one in faults if one.kind not in left_out), key=lambda one: one.at_s))
+    return tuple(sorted((fault for fault in faults if fault.kind not in left_out), key=lambda fault: fault.at_s))
 
 
 def _not_drawn_yet(faults: list[Fault]) -> list[tuple[Kind, ...]]:

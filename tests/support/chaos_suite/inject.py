@@ -100,8 +100,8 @@ class Injector:
 
     def end(self, now_s: float = float("inf")) -> None:
         """End the faults whose time is over; without `now_s`, end all faults."""
-        due = [one for one in self._going if one[0] <= now_s]
-        self._going = [one for one in self._going if one not in due]
+        due = [fault for fault in self._going if fault[0] <= now_s]
+        self._going = [fault for fault in self._going if fault not in due]
         ends: list[Callable[[], object]] = [end.close for _, end in due]
         if not self._going and self._topics_are_missing:  # only now is every broker there to create them
             ends.append(self._world.make_topics)

@@ -38,15 +38,15 @@ class Load:
         self.accepted: dict[str, float] = {}
         self.partition_of: dict[str, int] = {}
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._send, self._post)]
-        for one in self._threads:
-            one.start()
+        self._threads = [threading.Thread(target=target, daemon=True) for target in (self._send, self._post)]
+        for thread in self._threads:
+            thread.start()
 
     def finish(self) -> None:
         """Wait until the brokers have answered all requests, or do not answer any more."""
         self._stop.set()
-        for one in self._threads:
-            one.join(FLUSH_S + HTTP_S)
+        for thread in self._threads:
+            thread.join(FLUSH_S + HTTP_S)
 
     def _order(self) -> dict[str, Any]:
         return {

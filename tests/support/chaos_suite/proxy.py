@@ -77,8 +77,8 @@ class Proxy:
             self._loop.add_reader(self._listening, self._accept)
             await self._closing.wait()
             self._loop.remove_reader(self._listening)
-        for one in self._connections:
-            one.cancel()
+        for connection in self._connections:
+            connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
     def _accept(self) -> None:
@@ -108,9 +108,9 @@ class Proxy:
         except* OSError:
             pass  # one side has closed; the other is closed below
         finally:
-            for one in (to_client, to_broker):
-                if one is not None:
-                    one.transport.abort()
+            for side in (to_client, to_broker):
+                if side is not None:
+                    side.transport.abort()
 
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         """While the proxy drops, nothing is read, so the sender's buffers fill up."""
@@ -139,9 +139,9 @@ class Proxies:
 
     def switch(self, port: int, mode: Mode) -> None:
         """`port`: of the proxy, or of its target. Raises KeyError."""
-        found = {one.port: one for one in self._by_target.values()} | self._by_target
+        found = {proxy.port: proxy for proxy in self._by_target.values()} | self._by_target
         found[port].switch(mode)
 
     def close(self) -> None:
-        for one in self._by_target.values():
-            one.close()
+        for proxy in self._by_target.values():
+            proxy.close()

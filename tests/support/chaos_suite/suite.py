@@ -59,17 +59,18 @@ class Schedule:
 
 def outcome(schedules: list[Schedule], left_out: tuple[str, ...]) -> dict[str, Any]:
     """Return the sums over schedules, for other programs. A schedule counts if each of its faults took effect."""
-    not_counted = [f"seed {one.seed}: {why}" for one in schedules for why in one.not_done[:1] if not one.violations]
+    uncounted = [schedule for schedule in schedules if not schedule.violations]
+    not_counted = [f"seed {schedule.seed}: {why}" for schedule in uncounted for why in schedule.not_done[:1]]
     return {
         "schedules": len(schedules) - len(not_counted),
         "not_counted": not_counted,
-        "faults": sum(len(one.faults) - len(one.not_done) for one in schedules),
-        "events": sum(one.events for one in schedules),
-        **{name: sum(len(getattr(one, name)) for one in schedules) for name in COUNTED},
-        "violations": sum(len(one.violations) for one in schedules),
-        "worst_recovery_s": round(max((one.recovery_s for one in schedules), default=0.0), 2),
+        "faults": sum(len(schedule.faults) - len(schedule.not_done) for schedule in schedules),
+        "events": sum(schedule.events for schedule in schedules),
+        **{name: sum(len(getattr(schedule, name)) for schedule in schedules) for name in COUNTED},
+        "violations": sum(len(schedule.violations) for schedule in schedules),
+        "worst_recovery_s": round(max((schedule.recovery_s for schedule in schedules), default=0.0), 2),
         "left_out": left_out,
-        "failed": [asdict(one) for one in schedules if one.violations],
+        "failed": [asdict(schedule) for schedule in schedules if schedule.violations],
     }
 
 
@@ -98,7 +99,7 @@ class Pipeline:
     ) -> Schedule:
         found = Schedule(seed=seed, faults=tuple(map(str, faults)))
         injector = Injector(self._world, self._reader)
-        on_brokers = any(one.kind in ON_BROKERS for one in faults)
+        on_brokers = any(fault.kind in ON_BROKERS for fault in faults)
         began_s, ends = time.time(), len(self._reader.found.ends)
         before, self._disturbed = self._disturbed, injector.disturbed
         load = Load(self._world, f"{self._world.namespace}-{seed}", seed, is_compressed=is_compressed)
@@ -114,7 +115,8 @@ class Pipeline:
             injector.end()
             load.finish()
         found.events, found.not_done = len(load.accepted), tuple(injector.not_done)
-        if any(one.kind is Kind.RIVAL for one in faults):  # two processes share each name, so either may be disturbed
+        # two processes share each name, so both may be disturbed
+        if any(fault.kind is Kind.RIVAL for fault in faults):
             self._disturbed |= {name for name in self._reader.reports if name.startswith("payment-")}
         report("checks")
         strangers = self._world.strangers()
@@ -140,7 +142,7 @@ class Pipeline:
                 injector.begin(ahead.pop(0))
             injector.end(time.monotonic())
             self._step()
-        if any(one.kind is Kind.DELETED for one in faults):
+        if any(fault.kind is Kind.DELETED for fault in faults):
             self._reader.renew()
 
     def _step(self) -> None:
@@ -165,7 +167,7 @@ class Pipeline:
                 topics = client.list_topics(timeout=2).topics.values()
             except KafkaException:
                 return False
-            return all(len(one.isrs) == BROKERS for topic in topics for one in topic.partitions.values())
+            return all(len(partition.isrs) == BROKERS for topic in topics for partition in topic.partitions.values())
 
         self._step_until(whole, WHOLE_S)
 
@@ -219,5 +221,5 @@ class Pipeline:
             "zombie_events": checker.zombies(evidence.settled, evidence.members),
         }
         for name, each in sentences.items():
-            setattr(found, name, [one for one in each if one not in self._known])
+            setattr(found, name, [sentence for sentence in each if sentence not in self._known])
             self._known.update(each)

@@ -58,7 +58,7 @@ def any_fit(name, loads, owners, capacity, order):
     rule = RULES[name[0]]
     if rule == "next":
         opened.open(0)
-    for partition in sorted(order, key=lambda one: -loads[one]) if name.endswith("d") else order:
+    for partition in sorted(order, key=lambda number: -loads[number]) if name.endswith("d") else order:
         opened.place(partition, rule)
     return opened.owners_after
 
@@ -71,10 +71,10 @@ def modified_any_fit(name, loads, owners, capacity, order):
         if partition in owners:
             owned.setdefault(owners[partition], []).append(partition)
     key = max if name.endswith("p") else sum
-    ranked = sorted(owned, key=lambda one: (-key(loads[partition] for partition in owned[one]), one))
+    ranked = sorted(owned, key=lambda number: (-key(loads[partition] for partition in owned[number]), number))
     unplaced = [partition for partition in order if partition not in owners]
     for consumer in ranked:
-        left = sorted(owned[consumer], key=lambda one: -loads[one])
+        left = sorted(owned[consumer], key=lambda number: -loads[number])
         while left:
             target = opened.chosen(left[-1], rule)
             if target is None:
@@ -86,7 +86,7 @@ def modified_any_fit(name, loads, owners, capacity, order):
         while left and opened.fits(left[0], consumer):
             opened.put(left.pop(0), consumer)
         unplaced += left
-    for partition in sorted(unplaced, key=lambda one: -loads[one]):
+    for partition in sorted(unplaced, key=lambda number: -loads[number]):
         opened.place(partition, rule)
     return opened.owners_after
 

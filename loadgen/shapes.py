@@ -126,7 +126,7 @@ def diurnal_week() -> IntArray:
 
 
 def hot_key() -> IntArray:
-    """Return nine partitions of 18 events/s, and a key of 70 events/s that moves every minute, within ten seconds.
+    """Return nine partitions of 18 events/s. A key of 70 events/s moves each minute; a move takes ten seconds.
 
     Five cold partitions fit into a capacity of 100. The hot partition leaves no room for a cold one.
     """

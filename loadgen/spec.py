@@ -131,26 +131,13 @@ class DriverSettings(Settings):
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
         """Return the base's rules and those for required settings, the part and the address of Order."""
-        required = tuple((name, partial(_required, name)) for name in ("load_file", "out_dir"))
         return (
             *super().rules(),
-            *required,
-            ("part", _part_exists),
-            ("start_file", _common_start),
+            *((name, lambda of, key=name: None if of[key] else "missing") for name in ("load_file", "out_dir")),
+            ("part", lambda of: None if of["part"] <= of["parts"] else f"must be at most parts, {of['parts']}"),
+            ("start_file", lambda of: "missing: parts share it" if of["parts"] > 1 and not of["start_file"] else None),
             ("order_url", _web_address),
         )
-
-
-def _required(name: str, values: Values) -> str | None:
-    return None if values[name] else "missing"
-
-
-def _part_exists(values: Values) -> str | None:
-    return None if values["part"] <= values["parts"] else f"must be at most parts, {values['parts']}"
-
-
-def _common_start(values: Values) -> str | None:
-    return "must be set, so that all parts start together" if values["parts"] > 1 and not values["start_file"] else None
 
 
 def _web_address(values: Values) -> str | None:

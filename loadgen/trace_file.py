@@ -68,7 +68,9 @@ class TraceFile:
         except InvalidSettingsError:
             raise
         except (ArrowException, OSError, ValueError) as error:
-            message = re.sub(r".*?Row #(\d+): ", r"line \1: ", str(error).splitlines()[0])
+            message = re.sub(
+                r".*?Row #(\d+): ", lambda row: f"line {self._line(int(row[1]))}: ", str(error).splitlines()[0]
+            )
             self._fail(message.replace("CSV conversion error to string: ", ""))
 
     def _parquet_parts(self, column_names: Sequence[str]) -> Iterator[Part]:
@@ -96,7 +98,7 @@ class TraceFile:
                 include_columns=list(column_names),
             ),
         )
-        line, blank = 2, 0
+        row, blank = 2, 0
         for part in parts:
             filled = len(part)  # empty lines are allowed at the end of a file
             while filled and not any(part.column(name)[filled - 1].as_py() for name in column_names):
@@ -104,9 +106,9 @@ class TraceFile:
             if blank and filled:
                 self.refuse(blank, "is empty")
             if filled:
-                yield line, {name: part.column(name)[:filled] for name in column_names}
-            blank = blank or (line + filled if filled < len(part) else 0)
-            line += len(part)
+                yield row, {name: part.column(name)[:filled] for name in column_names}
+            blank = blank or (row + filled if filled < len(part) else 0)
+            row += len(part)
 
     def numbers(self, first: int, name: str, column: Any) -> npt.NDArray[np.float64]:
         """Return a column as finite numbers. first: number of its first row. Raises InvalidSettingsError."""
@@ -133,8 +135,19 @@ class TraceFile:
                 self.refuse(first + at, f"{name} = {values[at]:.12g}: {why}")
 
     def refuse(self, row: int, why: str) -> NoReturn:
-        """Raise InvalidSettingsError. row: row number, in CSV the line number (the header is line 1)."""
-        self._fail(f"{'row' if self.parquet else 'line'} {row}: {why}")
+        """Raise InvalidSettingsError. row: in CSV the header is 1."""
+        self._fail(f"row {row}: {why}" if self.parquet else f"line {self._line(row)}: {why}")
+
+    def _line(self, row: int) -> int:
+        """Return the line at which a row of a CSV file begins: quoted keys may have line breaks."""
+        line = quotes = 0
+        with self.path.open("rb") as file:
+            for text in file:
+                line, row = line + 1, row - (quotes % 2 == 0)
+                if not row:
+                    break
+                quotes += text.count(b'"')
+        return line
 
     def refuse_header(self, why: str) -> NoReturn:
         """Raise InvalidSettingsError about the column names."""
@@ -152,9 +165,8 @@ def _parquet(path: Path) -> Any:
     try:
         return parquet.ParquetFile(path, buffer_size=BLOCK_BYTES, pre_buffer=False)
     except (OSError, ArrowException) as error:
-        raise InvalidSettingsError(
-            [f"{path.name}: cannot be read as Parquet ({str(error).splitlines()[0]})"]
-        ) from error
+        why = f"cannot be read as Parquet ({str(error).splitlines()[0]})"
+        raise InvalidSettingsError([f"{path.name}: {why}"]) from error
 
 
 def _plain(column: Any) -> Any:

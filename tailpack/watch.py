@@ -12,8 +12,9 @@ from confluent_kafka import Consumer, TopicPartition
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalDecoder, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.plan import plan_key
 from contracts.progress import Progress, decode_progress
-from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified
+from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, partitions_of, qualified
 from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
 
@@ -153,23 +154,22 @@ class Watcher:
         pipeline_partitions: int = PIPELINE_PARTITIONS,
     ) -> None:
         self.state = LiveState(latency_target_s)
-        self._names = {
-            qualified(connection.namespace, topic): topic
-            for topic in (timeline, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
-        }
-        own = {"group.id": qualified(connection.namespace, "watcher"), "enable.auto.commit": False, "log_level": 0}
+        space, topics = connection.namespace, (timeline, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
+        self._names = {qualified(space, topic): topic for topic in topics}
+        own = {"group.id": qualified(space, "watcher"), "enable.auto.commit": False, "log_level": 0}
         self._consumer = Consumer(connection.librdkafka() | own)
         counts = {name: partitions_of(topic, 0, pipeline_partitions) for name, topic in self._names.items()}
         places = [TopicPartition(name, number, 0) for name, count in counts.items() for number in range(count)]
         self._consumer.assign(places)
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = JournalDecoder()
+        self._keys = (None, plan_key(*(qualified(space, one) for one in (Group.PAYMENT, Topic.PAYMENTS_REQUESTED))))
 
     def poll(self, timeout_s: float) -> LiveState:
         """Process the records that arrive within `timeout_s`. No error is raised if the broker is unreachable."""
         for record in self._consumer.consume(2000, timeout_s):
             if not record.error():
-                self._record(self._names[record.topic()], record.value())
+                self._record(self._names[record.topic()], record.key(), record.value())
         self.state.drop_expired(time.monotonic())
         return self.state
 
@@ -177,11 +177,11 @@ class Watcher:
         """Close the connection."""
         self._consumer.close()
 
-    def _record(self, topic: Topic, value: bytes | None) -> None:
+    def _record(self, topic: Topic, key: bytes | None, value: bytes | None) -> None:
         """Process one Kafka record. Records that cannot be decoded are skipped."""
         with suppress(*DECODE_ERRORS):
             if topic is Topic.JOURNAL:
-                if entry := self._journal.decode(value or b""):
+                if key in self._keys and (entry := self._journal.decode(value or b"")):
                     self.state.record_entry(entry)
             elif topic is Topic.PROGRESS:
                 self.state.handovers.record_progress(decode_progress(value or b""))

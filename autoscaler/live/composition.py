@@ -107,7 +107,7 @@ class LiveAutoscaler:
         )
         self._pages = ExitStack()
         self._show = self._pages.enter_context(serving(source, settings))
-        self._journal = JournalTopic(connection, self._metrics, partial(self._problems.report, "journal"))
+        self._journal = JournalTopic(connection, settings, self._metrics, partial(self._problems.report, "journal"))
         self._reports = ProgressReader(connection, settings)
         obeys_plans = not settings.runtime
         external_s = EXTERNAL_STOP_S if settings.launcher == "keda" else 0.0

@@ -12,7 +12,7 @@ from autoscaler.live.publisher import ACTION_REPAIR, Publisher, complete_plan
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
-from autoscaler.packing.owners import round_robin
+from autoscaler.packing.owners import round_robin, spread
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import monotonic_s
@@ -190,9 +190,12 @@ class LiveGroup:
     def _place_new_partitions(self, wanted: Plan) -> None:
         now = self._loads.partitions
         if wanted.assignment is not None and len(wanted.assignment) < now:
-            grew = f"the topic grew from {len(wanted.assignment)} to {now} partitions"
-            reason = f"{grew}; the new partitions go to the replicas with the fewest"
-            self._publisher.want(complete_plan(wanted, wanted.replicas, range(now)), ACTION_REPAIR, reason)
+            owners = dict(wanted.assignment)
+            spread(owners, range(len(owners), now), wanted.replicas, rates=self._loads.rates())
+            grew = (
+                f"the topic grew from {len(wanted.assignment)} to {now} partitions; the least loaded replicas get them"
+            )
+            self._publisher.want(Plan(wanted.replicas, owners), ACTION_REPAIR, grew)
 
     def _report_silent_replicas(self) -> None:
         ages = {name: min(self._reports.age_s(name), self._clock() - self._created_s) for name in self._ready()}
@@ -240,8 +243,7 @@ class LiveGroup:
     def _learn(self, replicas: Sequence[str]) -> None:
         """Learn service rates from reports. A replica that restarts under its old name is learned from scratch."""
         self._service_rates.keep(replicas)
-        newest = (self._reports.newest(name) for name in replicas if self._scaler.is_ready(name))
-        reports = [report for report in newest if report is not None]
+        reports = [one for name in replicas if self._scaler.is_ready(name) and (one := self._reports.newest(name))]
         self._latencies = {report.replica: report.latencies for report in reports if report.latencies}
         for report in reports:
             if report.replica not in self._silent:

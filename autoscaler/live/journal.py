@@ -17,7 +17,8 @@ from autoscaler.records import GroupStatus, decision_record, not_ready_record
 from contracts.clock import monotonic_s, wall_offset_s
 from contracts.connection import Connection
 from contracts.journal import JournalEncoder, JournalEntry, TickRecord
-from contracts.topics import Topic, qualified
+from contracts.plan import plan_key
+from contracts.topics import ScaledGroup, Topic, qualified
 
 MAX_RECENT_DECISIONS: Final = 100
 """Most decisions that are kept in memory for the page /decisions."""
@@ -38,6 +39,7 @@ class JournalTopic:
     def __init__(
         self,
         connection: Connection,
+        scaled: ScaledGroup,
         metrics: Metrics,
         report_problem: Callable[[str], None],
         clock: Callable[[], float] = monotonic_s,
@@ -45,6 +47,7 @@ class JournalTopic:
         self._unacknowledged_since_s: float | None = None
         """When the oldest unacknowledged record was written."""
         self._topic = qualified(connection.namespace, Topic.JOURNAL)
+        self._key = plan_key(scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace))
         options = {"enable_idempotence": True, "compression_type": "gzip", "queue_buffering_max_kbytes": QUEUE_KB}
         self._producer = Producer(client_config(connection, linger_ms=5, **options))
         self._metrics, self._report_problem, self._clock = metrics, report_problem, clock
@@ -56,7 +59,7 @@ class JournalTopic:
         self._metrics.count_entry(entry)
         try:
             for value in self._encoder.records(entry):
-                self._producer.produce(self._topic, value, partition=0, on_delivery=self._delivered)
+                self._producer.produce(self._topic, value, key=self._key, partition=0, on_delivery=self._delivered)
                 self._metrics[JOURNAL_BYTES].inc(len(value))
                 if self._unacknowledged_since_s is None:
                     self._unacknowledged_since_s = self._clock()

@@ -151,6 +151,10 @@ class LoadReader:
         """Newest known number of partitions, including those without offsets yet."""
         return self._offsets.partitions
 
+    def rates(self) -> dict[int, float]:
+        """Return partition → arrival rate (λ), events/s, if known."""
+        return {number: state.rate for number, state in enumerate(self._known) if state.rate is not None}
+
     def has_advanced(self, partition: int, within_s: float) -> bool:
         """Return whether the committed offset of the partition advanced in the last `within_s` seconds."""
         return partition < len(self._known) and self._last_s - self._known[partition].advanced_s <= within_s
@@ -196,7 +200,7 @@ class LoadReader:
         if single:
             listed = ", ".join(map(str, single[:5])) + (", …" if len(single) > 5 else "")
             raise NotReadyError(f"arrival rate of partition {listed}: needs two readings of the end offset")
-        rates = {number: state.rate for number, state in enumerate(self._known) if state.rate is not None}
+        rates = self.rates()
         typical = sum(rates.values()) / len(rates)
         if at_s > last_s > -inf:
             never_read = {n: typical for n, known in enumerate(self._known) if known.rate is None}

@@ -131,8 +131,7 @@ class PlanLog:
         action = f"write plan {record.epoch}"
         self._call(self._producer.begin_transaction, action)
         self._unfinished = transaction = _Unfinished(record)
-        value = msgspec.json.encode(record)
-        key = plan_key(record.group, record.topic)
+        key, value = plan_key(record.group, record.topic), msgspec.json.encode(record)
         produce = partial(self._producer.produce, self._topic, value, key=key, partition=0)
         self._call(lambda: produce(on_delivery=transaction.delivered), action)
         self._commit(transaction, action)

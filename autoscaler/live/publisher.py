@@ -8,7 +8,7 @@ from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import PlanAdoption
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.model import Plan
-from autoscaler.packing.owners import count_moves, spread_by_count
+from autoscaler.packing.owners import count_moves, spread
 from contracts.fields import MAX_EPOCH_LEAD
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
@@ -180,9 +180,8 @@ def complete_plan(plan: Plan, names: tuple[str, ...], partitions: Collection[int
     """
     if plan.assignment is None:
         return Plan(names, None)
-    kept = {partition: owner for partition, owner in plan.assignment.items() if owner in names}
-    owners = {partition: kept[partition] for partition in partitions if partition in kept}
-    spread_by_count(owners, sorted(set(partitions) - owners.keys()), names)
+    owners = {number: plan.assignment[number] for number in partitions if plan.assignment.get(number) in names}
+    spread(owners, sorted(set(partitions) - owners.keys()), names)
     return Plan(names, dict(sorted(owners.items())))
 
 

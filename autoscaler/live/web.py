@@ -72,10 +72,7 @@ def _json(data: Any) -> Answer:
 
 PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
     "/": ("this list", lambda source, query: _json({path: text for path, (text, _) in PAGES.items()})),
-    "/healthz": (
-        "200 while ticks are recent and the policy decides, else 503; lists all problems",
-        lambda source, query: health(source),
-    ),
+    "/healthz": ("200 while ticks are recent and the policy decides, else 503; all problems", lambda of, _: health(of)),
     "/livez": ("like /healthz, but 200 if a restart cannot help", lambda source, _: health(source, is_liveness=True)),
     "/plan": ("the plan in force and the intended plan", lambda source, query: _json(source.plan())),
     "/decisions": ("the last decisions, newest first (?limit=)", decisions),

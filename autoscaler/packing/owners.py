@@ -60,25 +60,27 @@ def count_moves(before: Mapping[int, str] | None, after: Mapping[int, str] | Non
     return sum(known.get(partition, owner) != owner for partition, owner in (after or {}).items())
 
 
-def spread_by_count(
+def spread(
     owners: MutableMapping[int, str],
     unowned: Iterable[int],
     replicas: Sequence[str],
     room: Mapping[str, int] | None = None,
+    rates: Mapping[int, float] = {},
 ) -> None:
-    """Assign each partition of `unowned`, in `owners`, to the replica that has the fewest. Ties go to the oldest.
+    """Assign each partition of `unowned`, in `owners`, to the replica that has the least. Ties go to the oldest.
 
-    room: maximum number of partitions of each replica; None: no maximum.
+    room: maximum number of partitions of each replica, without rates; None: no maximum.
+    rates: partition → arrival rate, events/s; the others count as their mean. Empty: partitions are counted.
     """
-    count = dict.fromkeys(replicas, 0)
-    for name in owners.values():
-        if name in count:
-            count[name] += 1
+    mean = sum(rates.values()) / max(1, len(rates)) or 1.0
+    load = dict.fromkeys(replicas, 0.0)
+    for partition, name in owners.items():
+        if name in load:
+            load[name] += rates.get(partition, mean)
     for partition in unowned:
-        candidates = replicas if room is None else [name for name in replicas if count[name] < room[name]]
-        owner = min(candidates, key=count.__getitem__)
-        owners[partition] = owner
-        count[owner] += 1
+        candidates = replicas if room is None else [name for name in replicas if load[name] < room[name]]
+        owners[partition] = owner = min(candidates, key=load.__getitem__)
+        load[owner] += rates.get(partition, mean)
 
 
 def _overlap(bins: Sequence[Bin], owners: Mapping[int, str], numbers: Mapping[str, int]) -> Overlap:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autoscaler.model import Plan
-from autoscaler.packing.owners import spread_by_count
+from autoscaler.packing.owners import spread
 from contracts.journal import ReplicaChange, ReplicaChanged
 
 
@@ -140,7 +140,7 @@ def place_partitions(
             owners[partition] = owner.name
         elif now[partition] in dead or (owner is None and now[partition] not in dying):
             unowned.append(partition)
-    spread_by_count(owners, unowned, names)
+    spread(owners, unowned, names)
     for partition in unowned:
         now[partition] = present[owners[partition]].number
         if aim[partition] not in present:
@@ -162,5 +162,5 @@ def assign(partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int
     by_size = sorted(replicas, key=lambda name: -len(owned[name]))  # a stable sort: on ties the oldest first
     room = {name: each + (index < more) for index, name in enumerate(by_size)}
     placed = {partition: name for name in replicas for partition in owned[name][: room[name]]}
-    spread_by_count(placed, (partition for partition in range(partitions) if partition not in placed), replicas, room)
+    spread(placed, (partition for partition in range(partitions) if partition not in placed), replicas, room)
     return dict(sorted(placed.items()))

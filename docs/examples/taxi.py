@@ -41,6 +41,8 @@ def read_trips(spark: SparkSession, file: str, month: str) -> DataFrame:
 
     def time_us(names: tuple[str, ...]) -> Column:
         column = f.col(next(name for name in names if name in rows.columns))
+        if rows.select(column).dtypes[0][1] == "bigint":  # nanoseconds, as pandas writes times
+            return f.floor(column / 1000)
         text = f.regexp_replace(column.cast("string"), ZONE_SUFFIX, "")
         whole = f.when(f.length(text) >= len("2013-01-01 00:00"), text)  # Spark would take "2013" for a time
         return f.unix_micros(f.coalesce(whole.try_cast("timestamp"), f.try_to_timestamp(text, f.lit(AMERICAN))))
@@ -92,7 +94,8 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     parser.add_argument("--events", choices=("both", "pickup", "dropoff"), default="both", help="ends that are events")
     parser.add_argument("--duration-s", type=int, help="length of the trace (the whole month)")
     args = parser.parse_args(arguments)
-    spark = SparkSession.builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    builder = SparkSession.builder.config("spark.sql.legacy.parquet.nanosAsLong", "true")
+    spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
     trips = reduce(DataFrame.unionByName, (read_trips(spark, file, args.month) for file in args.files))
     broken = {row["broken"]: row["count"] for row in trips.groupBy("broken").count().collect()}
     once = trips.where("broken is null").distinct().cache()

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from contracts.connection import Connection
-from contracts.topics import Topic, qualified
+from contracts.plan import plan_key
+from contracts.topics import Group, Topic, qualified
 from report import ReportError
 from report.run_info import EVENTS, JOURNAL, RunInfo
 from report.spark.events import event_rows, journal_entries, refused_records, typed_records
@@ -78,25 +79,19 @@ def kafka_options(connection: Connection) -> dict[str, str]:
     if security.ssl_key_password:
         options["ssl.key.password"] = security.ssl_key_password
     if security.sasl_mechanism:
-        options |= {
-            "sasl.mechanism": security.sasl_mechanism,
-            "sasl.jaas.config": _jaas(security.sasl_mechanism, security.sasl_username, security.sasl_password),
-        }
+        module = "plain.PlainLoginModule" if security.sasl_mechanism == "PLAIN" else "scram.ScramLoginModule"
+        login = (security.sasl_username, security.sasl_password)
+        user, secret = (text.replace("\\", "\\\\").replace('"', '\\"') for text in login)
+        options["sasl.mechanism"] = security.sasl_mechanism
+        options["sasl.jaas.config"] = f'{LOGIN_PACKAGE}.{module} required username="{user}" password="{secret}";'
     return {f"kafka.{name}": value for name, value in options.items()}
-
-
-def _jaas(mechanism: str, username: str, password: str) -> str:
-    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
-    user, secret = (text.replace("\\", "\\\\").replace('"', '\\"') for text in (username, password))
-    return f'{LOGIN_PACKAGE}.{module} required username="{user}" password="{secret}";'
 
 
 def _pem(path: str) -> str:
     try:
         return Path(path).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as wrong:
-        remedy = "set a PEM file in the client properties"
-        raise ReportError(f"{path}: cannot be read as PEM ({wrong}); {remedy}") from wrong
+        raise ReportError(f"{path}: is no readable PEM file ({wrong}); correct the client properties") from wrong
 
 
 def _pkcs8(path: str) -> str:
@@ -127,7 +122,10 @@ def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, f
     letters = read_topics(spark, options, [topics.dead_letters]) if topics.dead_letters else None
     frames = {folder / EVENTS: event_rows(records, refused_records(letters) if letters is not None else None)}
     if topics.journal:  # renamed first, so that events never exist without their journal
-        frames = {folder / JOURNAL: journal_entries(read_topics(spark, options, [topics.journal])), **frames}
+        space = topics.journal.removesuffix(Topic.JOURNAL)
+        key = plan_key(space + Group.PAYMENT, space + Topic.PAYMENTS_REQUESTED)
+        own = f.coalesce(f.col("key") == f.lit(key), f.lit(True))  # earlier versions wrote no key
+        frames = {folder / JOURNAL: journal_entries(read_topics(spark, options, [topics.journal]).where(own)), **frames}
     temporaries = {place: place.with_name(place.name + ".tmp") for place in frames}
     try:
         for place, frame in frames.items():

@@ -18,7 +18,7 @@ from contracts.events import INTENDED_AT_HEADER, MAX_ORDER_BYTES, PLACED_AT_HEAD
 from contracts.topics import Topic
 from contracts.validation import DECODE_ERRORS
 from services.common import traces
-from services.common.records import effect_id, encode
+from services.common.records import effect_id, encode, mask_cards
 from services.common.service import Service
 from services.order.domain import fingerprint, problems_in
 from services.order.status import StatusBoard
@@ -145,7 +145,7 @@ class _RefusalError(Exception):
 
     def __init__(self, code: int, *reasons: str) -> None:
         self.code = code
-        self.reasons = reasons
+        self.reasons = tuple(map(mask_cards, reasons))
         super().__init__(*reasons)
 
     def response(self) -> web.Response:

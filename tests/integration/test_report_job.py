@@ -14,7 +14,8 @@ from stored_runs import STARTED_US, stored_run
 from contracts.connection import Connection
 from contracts.events import DeadLetter
 from contracts.journal import PartitionState, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from contracts.topics import Topic, qualified
+from contracts.plan import plan_key
+from contracts.topics import PAYMENT_GROUP, Topic, qualified
 from report import ReportError
 from report.result import Effects, Result
 from report.run_info import EVENTS, RunInfo
@@ -58,7 +59,9 @@ def damaged_run(kafka: str, namespace: str, folder: Path) -> MadeUpRun:
         offset=offset, reasons=("currency: unknown",), order_id=None, payload="", at_us=STARTED_US,
     )  # fmt: skip
     produce(kafka, namespace, Topic.DEAD_LETTERS, [msgspec.json.encode(letter)])
-    produce(kafka, namespace, Topic.JOURNAL, [msgspec.json.encode(entry) for entry in journal()])
+    key = plan_key(PAYMENT_GROUP.group_in(namespace), PAYMENT_GROUP.topic_in(namespace))
+    for one in (key, plan_key("another", PAYMENT_GROUP.topic_in(namespace))):
+        produce(kafka, namespace, Topic.JOURNAL, [msgspec.json.encode(entry) for entry in journal()], key=one)
     run_info(connection, run, pipeline=True).save(folder)
     return run
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from spark_helpers import SPARK, spark
 
 from loadgen.trace import read_trace
@@ -61,3 +63,9 @@ def test_each_trip_is_an_event_at_both_ends_and_bad_rows_are_counted(tmp_path: P
     assert {second: int(n) for second, n in enumerate(counts[:, 0]) if n} == {0: 3, 1: 2, 10: 1, 30: 1}
     assert outcome["dropped"] == {"unreadable": 4, "other_month": 2, "backwards": 1, "duplicate": 1}
     assert (outcome["rows"], outcome["trips"], outcome["events"], outcome["outside"]) == (12, 4, 7, 1)
+
+
+def test_times_in_nanoseconds_are_read(tmp_path: Path) -> None:
+    times = pa.array([1_356_998_400 * 10**9], pa.timestamp("ns"))
+    parquet.write_table(pa.table({"pickup_datetime": times, "dropoff_datetime": times}), tmp_path / "trips.parquet")
+    assert trace_of(tmp_path / "trips.parquet")[1]["trips"] == 1

@@ -14,6 +14,7 @@ import psutil
 
 from autoscaler.live.launcher import Exit, Orphan
 from contracts.children import describe_exit, last_log_line, limit_log, start
+from contracts.fields import Count
 from contracts.progress import Progress
 from contracts.validation import DECODE_ERRORS
 
@@ -93,7 +94,7 @@ class ReplicaProcess:
 class PidFile(msgspec.Struct, frozen=True, kw_only=True):
     """Pid file of a running replica: STATE_DIR/replicas/<name>.json."""
 
-    pid: int
+    pid: Count
     identity: str = msgspec.field(name="who")
     """Identity of the process, which distinguishes it from a later process with the same pid."""
     incarnation: str = ""

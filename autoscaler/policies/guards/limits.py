@@ -186,9 +186,7 @@ def _spread_by_rate(observation: GroupObservation, count: int, prefix: str) -> P
     bins = _fill(items_of(observation), np.array(rates))
     owners: dict[int, str] = {}
     staying: set[str] = set()
-    for rate in dict.fromkeys(
-        rates
-    ):  # equally fast replicas are interchangeable: each keeps its partitions if possible
+    for rate in dict.fromkeys(rates):  # equally fast replicas are interchangeable: each keeps what it can
         alike = [bin_ for bin_, its_rate in zip(bins, rates, strict=True) if its_rate == rate]
         equally_fast = [replica.name for replica in best_first if rate_of[replica.name] == rate]
         names = name_bins(alike, observation.assignment, equally_fast, prefix)

@@ -5,6 +5,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -183,7 +184,7 @@ class Injector:
     def _deleted(self, fault: Fault) -> Iterator[None]:
         topic, admin = f"{self._world.namespace}.{fault.target}", self._admin()
         try:
-            admin.delete_topics([topic], request_timeout=ADMIN_S)[topic].result(ADMIN_S)
+            answer(admin.delete_topics([topic], request_timeout=ADMIN_S)[topic], f"delete {topic}")
             until(lambda: topic not in admin.list_topics(timeout=ADMIN_S).topics, PROOF_S, f"{topic} is gone")
             yield
         finally:
@@ -210,7 +211,7 @@ class Injector:
         setting = ConfigEntry("min.insync.replicas", str(BROKERS), incremental_operation=operation)
         named = ConfigResource(ResourceType.TOPIC, f"{self._world.namespace}.{topic}", incremental_configs=[setting])
         admin = self._admin()  # it must live until it has the answer
-        admin.incremental_alter_configs([named], request_timeout=ADMIN_S)[named].result(ADMIN_S)
+        answer(admin.incremental_alter_configs([named], request_timeout=ADMIN_S)[named], f"configure {topic}")
 
     def _foreign(self, _: Fault) -> Iterator[None]:
         topics = self._admin().list_topics(timeout=ADMIN_S).topics
@@ -259,13 +260,22 @@ class Injector:
         admin = self._admin()
         now = len(admin.list_topics(topic, timeout=ADMIN_S).topics[topic].partitions)
         if now < MAX_PARTITIONS:
-            admin.create_partitions([NewPartitions(topic, now + 1)], request_timeout=ADMIN_S)[topic].result(ADMIN_S)
+            more = [NewPartitions(topic, now + 1)]
+            answer(admin.create_partitions(more, request_timeout=ADMIN_S)[topic], f"add a partition to {topic}")
             grown = lambda: len(admin.list_topics(topic, timeout=ADMIN_S).topics[topic].partitions) > now  # noqa: E731
             until(grown, PROOF_S, f"{topic} has {now + 1} partitions")
         yield
 
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self._world.bootstrap_servers, "log_level": 0})
+
+
+def answer(pending: "Future[None]", request: str) -> None:
+    """Wait for an answer to an admin client. Raises WaitTimeoutError without one, as after the client has died."""
+    try:
+        pending.result(2 * ADMIN_S)
+    except (TimeoutError, CancelledError) as lost:
+        raise WaitTimeoutError(f"no broker has answered the request to {request} ({type(lost).__name__})") from None
 
 
 def _is_full(ballast: Path) -> bool:

@@ -45,6 +45,7 @@ from services.order import __main__ as order_app
 from services.order.domain import Routing, accept_order
 from services.order.status import StatusBoard
 from services.payment.domain import settled_payment
+from services.plan_stage import Rule
 from services.shipment import __main__ as shipment_app
 from services.shipment import replica as shipment
 from services.shipment.domain import schedule
@@ -64,6 +65,10 @@ READERS: Final[dict[str, Any]] = {
 }  # fmt: skip
 """Topic → what the next stage decodes its records as."""
 NOWHERE: Final = Connection(bootstrap_servers="127.0.0.1:1")
+DONE_US: Final = NOW_US + 9
+RULES: Final = {(name, topic): rule for name, at in (("shipment", shipment), ("notification", notification))
+                for topic, rule in at.RULES.items()}  # fmt: skip
+"""Stage and topic → rule of the stage on the consumer that follows plans."""
 BATCH_HEADER_BYTES: Final = 61
 CRC_BYTES: Final = slice(17, 21)
 MAX_BATCH_MB: Final = 1
@@ -85,9 +90,9 @@ class Events(Inputs):
         self._request, self._payment, self._shipment, self._notification = map(msgspec.to_builtins, records)
 
     @cached_property
-    def _decisions(self) -> list[tuple[str, Decide]]:
-        """Stage and decision of every topic that a Faust service reads."""
-        found: list[tuple[str, Decide]] = []
+    def _decisions(self) -> list[tuple[str, Topic, Decide]]:
+        """Stage, topic and decision of every topic that a Faust service reads."""
+        found: list[tuple[str, Topic, Decide]] = []
 
         async def build() -> None:
             shipment_app.build(NOWHERE, ServiceSettings(data_dir=str(self._folder)))
@@ -95,7 +100,7 @@ class Events(Inputs):
             settings = {"data_dir": str(self._folder), "partitioner": Partitioner.EXPLICIT, "demo": True}
             order_app.build(NOWHERE, order_app.OrderSettings(payment_partitions=9, **settings))
 
-        with patch.object(Service, "consume", lambda service, _, decide: found.append((service.name, decide))):
+        with patch.object(Service, "consume", lambda service, *read: found.append((service.name, *read))):
             asyncio.run(build())
         return found
 
@@ -110,8 +115,8 @@ class Events(Inputs):
         record = Incoming("t", self._chance.choice((0, 1)), 5, stamp_us, key, value, headers)
         asyncio.run(self._take(record, self._decisions))
 
-    async def _take(self, record: Incoming, decisions: list[tuple[str, Decide]]) -> None:
-        for name, decide in decisions:
+    async def _take(self, record: Incoming, decisions: list[tuple[str, Topic, Decide]]) -> None:
+        for name, _, decide in decisions:
             written, released = list[Effect](), list[int]()
 
             async def send(effect: Effect, into: list[Effect] = written) -> "asyncio.Future[None]":
@@ -132,16 +137,34 @@ class Events(Inputs):
                 assert not isinstance(decoder(READERS[effect.topic])(effect.value), Refusal), "is not read again"
 
     def plan_stages(self) -> None:
-        """Payment, and the other stages on the consumer that follows plans, settle a record or refuse it."""
+        """Payment settles a record or refuses it. Shipment and Notification decide the same with plans and on Faust."""
         stamp_us = self._chance.choice((0, -1000, 10**18, 2**63))
-        value = self._value(self._request, self._request, self._payment, self._shipment)
+        declined = self._payment | {"accepted": False, "decline_reason": "card limit"}
+        bases = (self._request, self._payment, declined, self._shipment)
+        value = encoded(self._chance.choice(bases)) if self._chance.random() < 0.3 else self._value(*bases)
         event = Event("t", 0, 5, b"k", value, (), stamp_us, NOW_US, 1, 2)
-        for rule in (settled_payment, *shipment.RULES.values(), *notification.RULES.values()):
-            try:
-                written = encoded(rule(event, "payment-0", NOW_US + 9))
-            except Refused as refused:
-                _, written = encode_dead_letter("payment", event, refused, NOW_US)
-            assert len(written) <= LETTER_LIMIT
+        self._settle(settled_payment, event)
+        with (
+            patch.object(shipment_app, "now_us", lambda: DONE_US),
+            patch.object(notification_app, "now_us", lambda: DONE_US),
+        ):
+            for stage, topic, decide in self._decisions:
+                if (rule := RULES.get((stage, topic))) is not None:
+                    faust = decide(Incoming("t", 0, 5, stamp_us, b"k", value, {}))
+                    found = [one.reasons if isinstance(one, Refusal) else one.value for one in faust]
+                    ours = self._settle(rule, event)
+                    assert ours == found or (topic == Topic.PAYMENTS_SETTLED and not found), "fenced, or as on Faust"
+
+    def _settle(self, rule: Rule, event: Event) -> list[object]:
+        """Return the reasons of a refusal, or the output."""
+        letter = b"", b""
+        try:
+            output = rule(event, "payment-0", DONE_US)
+            found = [] if output is None else [encoded(output)]
+        except Refused as refused:
+            found, letter = [refused.reasons], encode_dead_letter("payment", event, refused, NOW_US)
+        assert len(letter[1]) <= LETTER_LIMIT
+        return found
 
     def read_back(self) -> None:
         """A stage reads its own output at its start, though other programs may write there."""

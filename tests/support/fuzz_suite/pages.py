@@ -16,8 +16,8 @@ from autoscaler.live.web import PAGES, Source, respond
 from contracts.events import MAX_ORDER_BYTES
 from contracts.pages import _Handler
 from fuzz_suite.events import ORDER
-from fuzz_suite.inputs import CARD, Inputs
-from services.order.http import OrdersApi
+from fuzz_suite.inputs import CARD, NOW_US, Inputs
+from services.order.http import MAX_REQUEST_AGE_US, OrdersApi, _intended_us
 from services.order.status import StatusBoard
 
 PATHS: Final = (*PAGES, "", "//", "/../etc/passwd", "/%2e%2e", "/%00", "/%ff", "/" + "a" * 500, "*", "http://x/plan")
@@ -66,6 +66,8 @@ class Pages(Inputs):
     def order_interface(self) -> None:
         """Every request gets an answer without a card number."""
         asyncio.run(self._order())
+        start_us = _intended_us(self._chance.choice((*HEADERS["X-Request-Start"], self._text())), NOW_US)
+        assert NOW_US - MAX_REQUEST_AGE_US <= start_us <= NOW_US, "a client sets another time"
 
     async def _order(self) -> None:
         sent: list[bytes] = []

@@ -1,11 +1,15 @@
 """Schedules follow from their seed; Kafka's group records are read by their bytes; results add up under fixed keys."""
 
 import struct
+from concurrent.futures import Future
 
 import pytest
 from chaos_suite.evidence import Bytes, members, true_s
 from chaos_suite.faults import LONG_S, LONGEST_S, ON_BROKERS, Kind, Variant, schedule
+from chaos_suite.inject import answer
 from chaos_suite.suite import Schedule, outcome
+
+from contracts.waiting import WaitTimeoutError
 
 
 def test_schedules_draw_every_kind_and_disturb_one_broker_at_most() -> None:
@@ -30,6 +34,13 @@ def test_an_unsupported_kind_is_left_out_of_the_same_schedule() -> None:
     for seed in range(100):
         rest = tuple(one for one in schedule(seed) if one.kind is not Kind.DISK)
         assert schedule(seed, frozenset({Kind.DISK})) == rest
+
+
+def test_a_fault_whose_admin_client_dies_names_its_request() -> None:
+    pending = Future[None]()
+    pending.cancel()
+    with pytest.raises(WaitTimeoutError, match="add a partition"):
+        answer(pending, "add a partition")
 
 
 def text(value: str) -> bytes:

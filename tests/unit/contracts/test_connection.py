@@ -59,15 +59,6 @@ def test_a_property_that_one_client_lacks_is_refused_for_all(tmp_path: Path, pro
     assert "secret" not in str(problems)
 
 
-def test_aiokafka_gets_the_same_properties(tmp_path: Path) -> None:
-    plain = {"bootstrap_servers": "one:9092", "security_protocol": "PLAINTEXT"}
-    assert Connection(bootstrap_servers="one:9092").aiokafka() == plain
-    found = connection(tmp_path, f"{LOGIN}\nsasl.mechanism=PLAIN").aiokafka()
-    assert (found["sasl_mechanism"], found["sasl_plain_username"]) == ("PLAIN", "ada")
-    assert found["sasl_plain_password"] == "secret"
-    assert found["ssl_context"].check_hostname
-
-
 def test_a_secret_can_be_in_its_own_file(tmp_path: Path) -> None:
     secret, properties = tmp_path / "secret", tmp_path / "client.properties"
     secret.write_text("\ufeffhush \n", encoding="utf-8")

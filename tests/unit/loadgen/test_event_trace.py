@@ -51,6 +51,8 @@ def test_files_of_other_programs_are_read(tmp_path: Path, text: str) -> None:
         ("at_s,partition\n0.1,1\n\n0.2,1\n", "line 3: at_s is empty"),
         ("at_s,partition\n0.5,1\n0.1,1\n", "line 3: at_s = 0.1: is before the event above; sort the events by at_s"),
         ("at_s,partition\n0.1,1\n0.2\n", "line 3: Expected 2 columns, got 1: 0.2"),
+        ('at_s,partition,key\n0.1,1,"a\nb"\n0.2,x,c\n', "line 4: partition = 'x': is not a number"),
+        ('at_s,partition,key\n0.1,1,"a\n\nb"\n0.2,1\n', "line 5: Expected 3 columns, got 2: 0.2,1"),
         ("at_s,partition\n", "it has no event"),
         ("at_s,abschnitt\n0,1\n", "line 1: 'at_s,abschnitt' is not the header; must be second,events or"),
     ],

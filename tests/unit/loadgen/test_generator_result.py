@@ -10,21 +10,9 @@ from bench.benchmark import all_exist
 from loadgen.result import RESULT_FILE, GeneratorResult, lateness_percentile_us
 
 RESULT = GeneratorResult(
-    scheduled=10,
-    produced=10,
-    acknowledged=10,
-    failed=0,
-    invalid_orders=0,
-    interrupted=False,
-    started_us=1,
-    ended_us=2,
-    lateness_p50_us=1,
-    lateness_p99_us=2,
-    lateness_max_us=3,
-    lateness_limit_us=25_000,
-    valid=True,
-    cpu_s=0.5,
-)
+    scheduled=10, produced=10, acknowledged=10, failed=0, invalid_orders=0, interrupted=False, started_us=1, ended_us=2,
+    lateness_p50_us=1, lateness_p99_us=2, lateness_max_us=3, lateness_limit_us=25_000, valid=True, cpu_s=0.5,
+)  # fmt: skip
 
 
 def test_percentiles_are_nearest_rank() -> None:

@@ -1,7 +1,6 @@
 """Orders are valid by default and reproducible, in records with the headers that services expect."""
 
 import uuid
-from zlib import crc32
 
 import msgspec
 from hypothesis import given
@@ -13,12 +12,8 @@ from contracts.events import (
     MAX_AMOUNT_MINOR,
     MAX_ORDER_BYTES,
     MERCHANTS,
-    PaymentRequested,
 )
-from loadgen.orders import Flaw, Orders, events
-from loadgen.schedule import Spacing, Split
-from loadgen.spec import LoadSpec, Topology
-from partitioners import Partitioner
+from loadgen.orders import Flaw, Orders
 
 numbers = st.integers(0, 2**40)
 
@@ -64,39 +59,3 @@ def test_a_flawed_order_is_wrong_only_in_its_flaw() -> None:
         assert [field for field in before if before[field] != after[field]] == [changed[flaw]]
     cards = [flawed.order(number).card_number for number in range(500) if flawed.flaw(number) is Flaw.CARD]
     assert not any(map(passes_luhn, cards))
-
-
-START_US = 1_700_000_000_000_000
-
-
-def spec(topology: Topology, partitioner: Partitioner = Partitioner.EXPLICIT) -> LoadSpec:
-    return LoadSpec(
-        topology=topology,
-        workload="smoke",
-        spacing=Spacing.SMOOTH,
-        split=Split.EVEN,
-        partitioner=partitioner,
-        duration_s=2,
-        partitions=5,
-        latency_target_s=0.5,
-    )
-
-
-def records(load: LoadSpec) -> list:
-    prepared = events(load, load.schedule(), Orders("run", 0), START_US)
-    return [event(START_US + 7) for event in prepared]
-
-
-def test_in_payment_only_runs_the_generator_chooses_the_partition() -> None:
-    for record in records(spec(Topology.PAYMENT_ONLY, Partitioner.KG)):
-        request = msgspec.json.decode(record.value, type=PaymentRequested)
-        assert record.partition == crc32(request.customer.encode()) % 5
-
-
-def test_a_payment_request_has_its_timeline_and_no_card_number() -> None:
-    sent = records(spec(Topology.PAYMENT_ONLY))
-    request = msgspec.json.decode(sent[3].value, type=PaymentRequested)
-    assert (request.timeline.intended_us, request.timeline.placed_us) == (START_US + 300_000, START_US + 7)
-    assert request.timeline.accepted_us is None
-    assert sent[3].partition == 3
-    assert Orders("run", 0).order(3).card_number.encode() not in sent[3].value

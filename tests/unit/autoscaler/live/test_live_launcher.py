@@ -59,6 +59,6 @@ def test_a_later_process_with_the_same_pid_is_not_the_replica(nursery: Processes
         (orphan,) = launcher.find_orphans()
         assert orphan.instance.exit() is not None
         orphan.instance.kill()  # this process survives
-    file.write_bytes(b"not json")
+    file.write_bytes(b'{"pid":-9,"who":"a"}')
     assert list(launcher.find_orphans()) == []
     launcher.forget("payment-0")

@@ -2,11 +2,19 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from live_worlds import HALVES, started
 
 from autoscaler.live.publisher import complete_plan
-from autoscaler.model import Plan
+from autoscaler.model import PartitionLoad, Plan
 
 names = st.lists(st.sampled_from([f"payment-{n}" for n in range(6)]), min_size=1, max_size=6, unique=True)
+
+
+def test_new_partitions_go_to_the_replicas_with_the_least_load() -> None:
+    world = started(2)
+    world.loads.loads = (PartitionLoad(0, 100.0, 0), *world.loads.loads[1:], PartitionLoad(4, 0.0, 0))
+    world.step()
+    assert world.plans()[-1][2] == HALVES | {4: "payment-1"}
 
 
 @st.composite

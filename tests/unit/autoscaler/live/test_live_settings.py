@@ -80,10 +80,3 @@ def test_an_unreadable_file_is_reported_in_one_line(tmp_path: Path, text: str | 
         (tmp_path / "own.toml").write_text(text)
     with pytest.raises(InvalidSettingsError, match=message):
         read(tmp_path / "own.toml", {})
-
-
-def test_an_invalid_policy_option_is_reported_with_both_setting_names(tmp_path: Path) -> None:
-    (line,) = problems(tmp_path, FILE + "patience = 5\n")
-    where, _, what = line.partition(": ")
-    assert where == "policy or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
-    assert what == "policy tail-aware: patience: unknown; did you mean patience_s?"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from services_stack import CARD
 
 from contracts.connection import Connection
 from services.common.service import Service
@@ -48,6 +49,13 @@ async def test_no_page_of_another_site_places_an_order(tmp_path: Path, headers: 
         assert answer.status == code
         if code == 403:
             assert (await client.get("/orders/o-1", headers=headers)).status == 403
+
+
+async def test_no_card_number_is_quoted_in_an_answer(tmp_path: Path) -> None:
+    async with order_service(tmp_path) as (service, client):
+        service.stage.may_run.set()
+        answer = await client.post("/orders", json={"merchant": CARD, "currency": CARD})
+        assert (answer.status, CARD in await answer.text()) == (422, False)
 
 
 async def test_with_a_token_any_host_is_served(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class ShadowGroup:
 
     @property
     def unknown(self) -> str:
-        """What cannot be known about the group's waits, and does not count; empty: nothing."""
+        """Waits of the group that cannot be known, and do not count; empty: none."""
         causes = [f"partition {number} (without a commit)" for number in sorted(self._loads.without_commit)]
         age = [f"{self.unknown_s:.0f} s of each wait (the age of its commits)"] if self.unknown_s else []
         return first_few([*age, *causes], "; ")

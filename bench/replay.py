@@ -18,14 +18,13 @@ from bench import BenchError
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, STAGES
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
-from bench.simulation.sent_events import SentEvents, protocol_of, settings_of
+from bench.simulation.sent_events import SentEvents, protocol_of, replica_minutes, settings_of
 from contracts.journal import TickRecord
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
 from report import ReportError
 from report.history import Journal, startup_times_us
-from report.measures import replica_minutes
 from report.result import RESULT_FILE, OtherPolicy, Result
 from report.run_info import EVENTS, RUN_FILE, RunInfo, flat
 from report.stored import load_events, load_journal
@@ -174,7 +173,7 @@ def read_run(folder: Path) -> RecordedRun:
     info = _record(folder, RUN_FILE, RunInfo, "this is not the folder of a run")
     result = _record(folder, RESULT_FILE, Result, "make the report first: tailpack report RUN_DIR")
     try:
-        (events,), journal = load_events(folder / EVENTS).pieces(lambda rows: rows), Journal(load_journal(folder))
+        events, journal = load_events(folder / EVENTS).table(), Journal(load_journal(folder))
     except ReportError as error:
         raise InvalidSettingsError([f"{folder}: {error}"]) from error
     recorded = RecordedRun(info, result, _served(events, result.provenance.started_us), journal)

@@ -61,8 +61,7 @@ if ! newer .report; then
 print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"], sep="\n")')
   set -m  # its own process group, which the run pauses during the load
   # shellcheck disable=SC2016,SC2046
-  nice -n 19 $(command -v ionice >/dev/null && echo ionice -c 3) bash -ec 'install "$@"
-    "$venv/bin/python" -m tailpack.local.jars spark; touch "$venv/.report"' report "${of_report[@]}" >"$venv/report.log" 2>&1 &
+  nice -n 19 $(command -v ionice >/dev/null && echo ionice -c 3) bash -ec 'install "$@"; touch "$venv/.report"' report "${of_report[@]}" >"$venv/report.log" 2>&1 &
   spark=$!
   set +m
   trap '{ kill -TERM -- "-$spark"; kill -CONT -- "-$spark"; } 2>/dev/null || true' EXIT  # Ctrl-C also ends it

@@ -52,7 +52,7 @@ def half_cosine(knots: Knots) -> FloatArray:
 
 
 def straight(knots: Knots) -> FloatArray:
-    """Return the rate (events/s) in the middle of each second of straight lines between knots."""
+    """Return the rate (events/s) in the middle of each second, on straight lines between the knots."""
     times, rates = np.array(knots, dtype=np.float64).T
     return np.asarray(np.interp(np.arange(0.5, times[-1]), times, rates))
 
@@ -126,7 +126,7 @@ def diurnal_week() -> IntArray:
 
 
 def hot_key() -> IntArray:
-    """Return nine partitions of 18 events/s, and a key of 70 events/s that moves every minute, within ten seconds.
+    """Return nine partitions of 18 events/s. A key of 70 events/s moves each minute; a move takes ten seconds.
 
     Five cold partitions fit into a capacity of 100. The hot partition leaves no room for a cold one.
     """

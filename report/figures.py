@@ -1,6 +1,6 @@
 """Compute the Result of a run from its event rows and journal, for live and simulated runs, with or without Spark."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ from report.integrity import effects, integrity, topics, totals
 from report.lateness import explain
 from report.rebalances import Deaths, rebalances, stays
 from report.result import RESULT_FILE, Effects, Lateness, Provenance, Result
-from report.run_info import EVENTS, RunInfo, load_run
+from report.run_info import EVENTS, RunInfo, load_run, with_time_range
 from report.table import Rows
 from report.terms import Terms, typical
 from report.wording import duration, plural, share
@@ -147,26 +147,29 @@ def _describe_effects(lost: int | None, effects: Effects | None) -> list[str]:
     return [", ".join(clauses)] if clauses else []
 
 
-def needs_spark(events: Path, master: str) -> bool:
-    """Return whether a report needs Spark: for events that are in topics or too many for memory, or on a cluster."""
-    most = stored.MAX_EVENTS_IN_MEMORY if master.startswith("local") else 0
-    return not stored.is_complete(events) or stored.count(events) > most
-
-
 def report_stored(folder: Path) -> Result:
-    """Report on the run in `folder` and write result.json there. Raises ReportError."""
-    run = load_run(folder)
+    """Report on the run in `folder` from its Parquet files, and write result.json there. Raises ReportError."""
+    return report_rows(folder, load_run(folder), str(folder), lambda: stored.load_events(folder / EVENTS))
+
+
+def report_rows(
+    folder: Path, run: RunInfo, source: str, load: Callable[[], Rows], entries: Iterable[JournalEntry] | None = None
+) -> Result:
+    """Report on rows, and write result.json into `folder`. Raises ReportError.
+
+    source: name of the rows in errors. entries: of the journal; None: that in the folder.
+    """
+    report_us = clock_us()
     try:
-        result = measure(run, stored.load_events(folder / EVENTS), stored.load_journal(folder), now_us=clock_us())
+        rows = load()
+        if run.started_us is None:
+            run = with_time_range(run, rows, now_us=report_us)
+        entries = stored.load_journal(folder) if entries is None else entries
+        result = measure(run, rows, entries, now_us=report_us)
     except ReportError as refused:
-        raise ReportError(f"{folder}: {refused}") from refused
-    save(result, folder)
-    return result
-
-
-def save(result: Result, folder: Path) -> None:
-    """Write folder/result.json. Raises ReportError."""
+        raise ReportError(f"{source}: {refused}") from refused
     try:
         result.save(folder)
     except OSError as refused:
         raise ReportError(f"{folder / RESULT_FILE}: cannot be written ({refused.strerror or refused})") from refused
+    return result

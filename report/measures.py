@@ -47,26 +47,6 @@ def in_sla_share(latency_us: IntArray, latency_target_s: float, lost: int = 0) -
     return within / total if total else 1.0
 
 
-def replica_minutes(changes: Sequence[tuple[int, float]], started_us: int, duration_s: float) -> float:
-    """Return the integral of the requested replicas over the workload, in replica-minutes.
-
-    changes: pairs of a time (µs since 1970) and the number of replicas requested from then on, sorted by time.
-    """
-    ended_us = started_us + round(duration_s * 1e6)
-    area_us, at_us, replicas = 0.0, started_us, 0.0
-    for changed_us, requested in changes:
-        now_us = min(max(changed_us, started_us), ended_us)
-        area_us += replicas * (now_us - at_us)
-        at_us, replicas = now_us, requested
-    return (area_us + replicas * (ended_us - at_us)) / MINUTE_US
-
-
-def packing_replica_minutes(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> float:
-    """Return the replica-minutes of the per-second packing."""
-    replicas = per_second_packing(counts, service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
-    return int(replicas.sum()) / 60
-
-
 def per_second_packing(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> IntArray:
     """Return the fewest replicas that can serve the events of each second: max(1, ⌈Σ min(n, c) / c⌉) over partitions.
 

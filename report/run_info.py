@@ -95,13 +95,17 @@ def load_run(folder: Path) -> RunInfo:
     return run
 
 
-def run_of_files(name: str, source: str, target_s: float, share: float, command: str) -> RunInfo:
-    """Return a description for events without run.json. Raises ReportError for an invalid target or share."""
+def run_of_files(events: str, target_s: float, share: float, command: str) -> RunInfo:
+    """Return a description for events without run.json. Raises ReportError for an invalid target or share.
+
+    events: path or URI.
+    """
     if not (0 < target_s < math.inf and 0 < share <= 1):
         rule = "the target must be positive, the share above 0 and at most 1"
         raise ReportError(f"invalid SLO: share {share:g} within {target_s:g} s; {rule}")
     return RunInfo(
-        run=name, scenario={"name": source}, policy="unknown", seed=0, topology="payment-only", world="unknown",
+        run=events.rstrip("/").rpartition("/")[2] or events, scenario={"name": f"events {events}"},
+        policy="unknown", seed=0, topology="payment-only", world="unknown",
         bootstrap_servers="", client_properties="", payment_partitions=0,
         latency_target_s=target_s, percentile=share, duration_s=0.0, command=command,
     )  # fmt: skip

@@ -1,27 +1,25 @@
 """Read the events and the journal of a run from Parquet, local or remote, without Spark."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
 
 from contracts.events import SCHEMA_VERSION
 from contracts.journal import JournalDecoder, JournalEntry
 from contracts.topics import Topic
 from contracts.validation import DECODE_ERRORS
 from report import ReportError
+from report.columns import StoredRows
 from report.run_info import JOURNAL
-from report.table import NONE, Ints, T, Table
 
 if TYPE_CHECKING:
     import pyarrow
     from pyarrow import dataset, fs
 
-MAX_EVENTS_IN_MEMORY: Final = 999_999
-"""Maximum number of events that one process handles in memory. Spark distributes larger runs."""
+MAX_EVENTS_IN_MEMORY: Final = 12_000_000
+"""Most events that one process handles, in 2.6 GiB; more are distributed by Spark."""
 SUCCESS_FILE: Final = "_SUCCESS"
 """File that is written last into a Parquet folder and marks it as complete."""
 COLUMN_OF: Final[dict[Topic, str]] = {
@@ -57,39 +55,6 @@ FIGURE_COLUMNS: Final = (*INTEGER_COLUMNS, *BOOLEAN_COLUMNS, CUSTOMER_COLUMN, "r
 REQUIRED_COLUMNS: Final = ("event_id", "intended_us", "done_us")
 """Columns that each file of events must have; the first two must have a value in each row."""
 VERSION_COLUMN: Final = "unknown_version"
-
-
-class StoredRows:
-    """The event rows of a run, in memory."""
-
-    def __init__(self, rows: "pyarrow.Table", known: frozenset[str] = OPTIONAL_COLUMNS) -> None:
-        self.known = known & {*rows.column_names}
-        self._rows = table_of(rows.column_names, rows.column)
-
-    def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
-        """Return `[make(rows)]`, because all rows are in one piece for any `by`."""
-        return [make(self._rows)]
-
-
-def table_of(names: Sequence[str], column: "Callable[[str], pyarrow.ChunkedArray]") -> Table:
-    """Return event rows as a Table. column: returns a column by its name; called only when it is needed."""
-    import pyarrow as pa  # noqa: PLC0415  takes 0.1 s, and needs the bench extra
-    from pyarrow import compute  # noqa: PLC0415
-
-    replica = compute.dictionary_encode(column("replica").cast(pa.string())).combine_chunks()
-    replica = replica.combine_chunks() if isinstance(replica, pa.ChunkedArray) else replica
-    labels = replica.dictionary.to_pylist()
-    order = sorted(range(len(labels)), key=labels.__getitem__)
-    rank = np.append(np.argsort(np.array(order, np.int64)), -1)
-    numbers = rank[compute.fill_null(replica.indices, -1).to_numpy(zero_copy_only=False)]
-
-    def read(name: str) -> Ints:
-        if name not in names:
-            raise KeyError(name)
-        whole = compute.fill_null(compute.cast(column(name), pa.int64()), NONE)
-        return np.asarray(whole.to_numpy(), np.int64)
-
-    return Table({"replica": numbers.astype(np.int64)}, [labels[number] for number in order], read)
 
 
 def is_complete(place: Path) -> bool:
@@ -148,9 +113,12 @@ def load_events(place: Path, known: frozenset[str] = OPTIONAL_COLUMNS) -> Stored
 
     known: the columns of `OPTIONAL_COLUMNS` that have values.
     """
-    names = check_events(place)
-    with _named(place):
-        return StoredRows(_parquet(place).to_table([name for name in FIGURE_COLUMNS if name in names]), known)
+
+    def read(name: str) -> "pyarrow.ChunkedArray":
+        with _named(place):
+            return _parquet(place).to_table([name])[name]
+
+    return StoredRows(check_events(place), read, known)
 
 
 def check_events(source: str | Path, needed: Sequence[str] = RUN_COLUMNS) -> list[str]:

@@ -14,7 +14,7 @@ import psutil
 
 from loadgen.children import STOP_DEADLINE_S, defer_stop_signals, python_module
 from tailpack.errors import TailpackError
-from tailpack.local.jars import ensure, java
+from tailpack.local.jars import java
 
 DEADLINE_S: Final = 1800.0
 SETUP_VARIABLE: Final = "TAILPACK_SPARK_SETUP"
@@ -34,7 +34,7 @@ def expect_spark() -> psutil.Process | None:
 def wait_for_spark(announce: Callable[[str], None]) -> None:
     """Wait until Spark is installed. Raises TailpackError if its installation failed."""
     if setup := expect_spark():
-        announce("waiting until Spark is installed; it computes the report")
+        announce("waiting until set-up has installed Spark and the packages of the report")
         setup.wait(DEADLINE_S)
         expect_spark()
 
@@ -42,7 +42,7 @@ def wait_for_spark(announce: Callable[[str], None]) -> None:
 def write_report(
     run: Path,
     *,
-    master: str = "local[2]",
+    master: str = "",
     announce: Callable[[str], None] = lambda _: None,
     while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
     extra: Sequence[str] = (),
@@ -55,7 +55,7 @@ def write_report(
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
     java()
     wait_for_spark(announce)
-    arguments = [str(run), *extra, "--master", master, "--jars", str(ensure("spark", announce))]
+    arguments = [str(run), *extra, "--master", master]
     job: subprocess.Popen[bytes] | None = None
     with tempfile.TemporaryFile() as output:  # not in the run folder, whose disk may be full
         try:

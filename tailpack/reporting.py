@@ -3,17 +3,18 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
 
 from bench import BenchError
-from report.run_info import EVENTS, RUN_FILE
+from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.provenance import newest_run
@@ -52,14 +53,12 @@ def make_report(
     master: str,
 ) -> Path:
     """Report on the run in the folder `source`, or on the given events; return the folder. Raises TailpackError."""
-
-    def write(folder: Path, words: Sequence[str] = ()) -> Path:
-        with console.status("Spark computes the report"):
-            write_report(folder, master=master, extra=words, announce=lambda text: console.print(text, highlight=False))
-        return folder
-
+    folder, announce = Path(source), partial(console.print, highlight=False)
     if inputs.events is not None:
-        return write(Path(source), _custom_events_arguments(Path(source), inputs))
+        words = _custom_events_arguments(folder, inputs)
+        with console.status("computing the report"):
+            write_report(folder, master=master, extra=words, announce=announce)
+        return folder
     if inputs.journal is not None:
         raise TailpackError("--journal needs --events")
     if not Path(source).is_dir():
@@ -67,26 +66,25 @@ def make_report(
     if inputs.slo_arguments():
         raise TailpackError(f"{source}: the run defines its own SLO; leave out {inputs.slo_arguments()[0]}")
     check_run(Path(source))
-    folder = Path(source)
-    if not _report_without_spark(folder, master):
-        with _leftover_broker(folder, console):
-            write(folder)
+    with _leftover_broker(folder, console), console.status("computing the report"):
+        report_run(folder, master, announce)
     return folder
 
 
-def _report_without_spark(folder: Path, master: str) -> bool:
-    """Report on a run without Spark; return False if that is not possible. Raises TailpackError."""
+def report_run(folder: Path, master: str, announce: Callable[[str], None], **more: Any) -> None:
+    """Report on a run, by Spark if it is large or has a `master`. more: of `write_report`. Raises TailpackError."""
     from report import ReportError  # noqa: PLC0415  numpy only where it is needed
-    from report.figures import needs_spark, report_stored  # noqa: PLC0415
     from report.page import page  # noqa: PLC0415
+    from report.topics import report_here  # noqa: PLC0415
 
     try:
-        if needs_spark(folder / EVENTS, master):
-            return False
-        page.write(report_stored(folder), folder / page.PAGE_FILE)
+        result = None if master else report_here(folder, announce)
     except ReportError as error:
         raise TailpackError(f"the report failed: {error}") from error
-    return True
+    if result is None:
+        write_report(folder, master=master, announce=announce, **more)
+    else:
+        page.write(result, folder / page.PAGE_FILE)
 
 
 def newest_in(out: Path) -> Path:

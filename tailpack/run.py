@@ -32,7 +32,8 @@ from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import check_no_run, command, describe, new_folder, versions
-from tailpack.report_job import expect_spark, wait_for_spark, write_report
+from tailpack.report_job import expect_spark, wait_for_spark
+from tailpack.reporting import report_run
 from tailpack.watch import LiveState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
@@ -94,8 +95,8 @@ class Run:
             self._load(connection)
             wait_for_spark(self._log)
             self._save_info(versions=versions())
-            with self.console.status("Spark computes the report"):
-                write_report(self.folder, announce=self._log, while_waiting=self._measure)
+            with self.console.status("computing the report"):
+                report_run(self.folder, "", self._log, while_waiting=self._measure)
             self._mark_phase("report written")
             self._save_info()
             self._log(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")

@@ -1,8 +1,8 @@
 """Estimates each replica's service rate (μ) and its confidence interval. The estimate also uses the other replicas.
 
 The model uses logarithms of seconds per event, because machines differ by factors. The configured rate is correct to a
-factor e^±PRIOR_SPREAD. The typical replica comes from a random-effects model (DerSimonian, Laird 1986): a replica's
-value is the typical one plus a difference with variance τ², measured with an error of known variance. The estimate of a
+factor e^±PRIOR_SPREAD. The typical replica comes from a random-effects model (DerSimonian, Laird 1986). Values of
+replicas differ from the typical value with variance τ², and each is measured with a known error. The estimate of a
 replica that has served many events is close to its measurement. With few events it is close to the typical one
 (empirical Bayes, Morris 1983).
 """

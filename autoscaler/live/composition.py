@@ -169,7 +169,7 @@ class LiveAutoscaler:
         self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
         throw_away, interval_s = policy_config_of(self._settings).policy(), self._settings.decision_interval_s
         warm_up_policy(throw_away, self._offsets.partitions, interval_s, self._stop.is_set)  # while replicas start
-        gc.freeze()  # imports and compiled code stay: collecting them again takes longer than a decision
+        gc.freeze()  # to scan imports and compiled code again would take longer than a decision
         self._loop.run()
 
     def stop_replicas(self) -> None:

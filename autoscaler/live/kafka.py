@@ -26,7 +26,7 @@ _log.propagate = False
 
 
 def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
-    """Return the connection's configuration with `settings` (property names with _ for .).
+    """Return the connection's configuration with `settings`, whose names have _ in place of the dots of properties.
 
     librdkafka logs to "autoscaler.librdkafka", which is silent unless a handler is added. Each error that matters is
     returned by a call, and logged once.

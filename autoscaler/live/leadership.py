@@ -147,7 +147,7 @@ def _now() -> str:
 
 
 def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threading.Event) -> bool:
-    """Wait, with everything compiled, until this autoscaler leads (True) or `stop` is set. Raises PortTakenError.
+    """Compile everything, then wait until this autoscaler leads (True) or `stop` is set. Raises PortTakenError.
 
     The pages show which autoscaler leads, or why this one cannot.
     """

@@ -177,7 +177,7 @@ class LoadReader:
             self._sample_s = now_s + max(self.partitions / MAX_ENDS_PER_S, (at_s - now_s) / MAX_QUERY_TIME_SHARE)
 
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
-        """Return when the end offsets were read (seconds, by their clock), and the load of every partition.
+        """Return the time at which the end offsets were read (seconds), and the load of every partition.
 
         An unreadable lag is replaced by its upper bound and marked with its age. Raises NotReadyError if no end offset
         is known or if an arrival rate (λ) has only one reading.

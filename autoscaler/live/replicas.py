@@ -85,7 +85,7 @@ class RequestedReplica:
 
     @property
     def is_absent(self) -> bool:
-        """Whether the replica cannot serve although it should: it leaves unrequested, has exited, or fails to start."""
+        """Whether the replica cannot serve although it should: it is leaving, has exited or fails to start."""
         is_starting = self.phase in (Phase.WAITING, Phase.STARTING)
         return self.phase is Phase.LEAVING or (is_starting and (self.failures > 0 or self.is_replacement))
 

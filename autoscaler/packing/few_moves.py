@@ -40,9 +40,9 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
 
     order: as from `largest_first`. owners: replica of each partition, −1 for none. closed: 1 for replicas that must be
     empty afterwards.
-    An overfull replica loses the smallest partition that is enough alone, else its largest. If one partition exceeds
-    the capacity, all others leave it. Partitions without an owner go, largest first, to the replica with the least room
-    that fits them.
+    An overfull replica loses the smallest partition whose removal is enough, or else its largest. If one partition
+    exceeds the capacity, all others leave the replica. Partitions without an owner go, largest first, to the replica
+    with the least room that fits them.
     """
     partitions, replicas = len(sizes), len(capacities)
     placed = owners.copy()

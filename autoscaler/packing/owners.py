@@ -1,4 +1,4 @@
-"""Names bins after replicas so that as little arrival rate as possible changes its owner."""
+"""Names bins after replicas so that the partitions that change their owner have the least total arrival rate."""
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from heapq import heappop, heappush

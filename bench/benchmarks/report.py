@@ -43,8 +43,8 @@ class Report(Benchmark):
             trace = Path(temporary, "trace.csv")
             trace.write_text("second,events\n" + "".join(f"{at},{events}\n" for at, events in enumerate(counts)))
             deaths_s = list(np.arange(FIRST_DEATH_S, len(counts), len(w1())).tolist())
-            changes = (*SETTINGS, f"simulation.failures_s={deaths_s}")
-            settings = [word for change in changes for word in ("--set", change)]
+            changes = (*SETTINGS, f"duration_s={len(counts)}", f"simulation.failures_s={deaths_s}")
+            settings = [word for one in changes for word in ("--set", one)]
             tools.announce(status=f"simulating {self.events:,} events")
             _tailpack(
                 temporary, "simulate", "w1", "--trace", str(trace), "--seed", "1", *settings, "--out", str(folder)

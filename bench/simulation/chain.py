@@ -13,10 +13,10 @@ from autoscaler.simulator.chain import end_to_end_us, next_workload
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
 from bench.simulation.run import RANKS, percentile_s, policy_config_of
-from bench.simulation.sent_events import SentEvents, build_events, settings_of
+from bench.simulation.sent_events import SentEvents, build_events, replica_minutes, settings_of
 from contracts.settings import Target
 from contracts.validation import InvalidSettingsError
-from report.measures import in_sla_share, replica_minutes
+from report.measures import in_sla_share
 
 
 class StageResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Write the same files for a simulated run as for a live run: run.json, all events, and the journal.
 
-So both kinds of runs get the same report. The Parquet files have the columns and types that Spark writes.
+The report reads both in the same way. Parquet folders have the columns and types of a live run.
 """
 
 import shutil
@@ -16,25 +16,12 @@ from autoscaler.simulator.run import Run
 from autoscaler.simulator.timeline import timeline
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.validation import InvalidSettingsError
+from report.records import EVENT_TYPES, JOURNAL_TYPES
 from report.run_info import EVENTS, JOURNAL, RunInfo
-from report.stored import BOOLEAN_COLUMNS, INTEGER_COLUMNS, SUCCESS_FILE, TEXT_COLUMNS
+from report.stored import SUCCESS_FILE
 
 BLOCK: Final = 5_000
 """Number of journal entries that are written at once. With many partitions, an entry has kilobytes."""
-
-EVENT_TYPES: Final = {
-    **dict.fromkeys(INTEGER_COLUMNS, "int64"),
-    **dict.fromkeys(BOOLEAN_COLUMNS, "bool"),
-    **dict.fromkeys(TEXT_COLUMNS, "string"),
-    "partition": "int32",
-}
-"""Columns of events.parquet."""
-JOURNAL_TYPES: Final = {
-    **{"position": "int64", "kind": "string", "at_us": "int64", "tick": "int64", "action": "string"},
-    **{"reason": "string", "ready_replicas": "int32", "requested_replicas": "int32", "epoch": "int64"},
-    **{"moved": "int32", "replica": "string", "change": "string", "entry": "string"},
-}
-"""Columns of journal.parquet, as `report.spark.events` writes them from the journal topic."""
 
 
 def write_run(folder: Path, run: Run, info: RunInfo) -> Path:

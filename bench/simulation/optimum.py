@@ -19,11 +19,10 @@ from autoscaler.simulator.members import assign
 from autoscaler.simulator.run import simulate, tick_times_us
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
-from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, configured_protocol, settings_of
+from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, configured_protocol, replica_minutes, settings_of
 from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError, cache_folder
 from report import replace_file
-from report.measures import replica_minutes
 
 CODE: Final = Path(optimum_module.__file__).parent
 MAX_EVENTS: Final = 20_000_000

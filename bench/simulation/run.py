@@ -20,7 +20,7 @@ from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, build_events, 
 from contracts.rebalance_protocol import PLAN_PROTOCOLS
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
-from report.measures import IntArray, in_sla_share, packing_replica_minutes, percentile_us, replica_minutes
+from report.measures import IntArray, in_sla_share, per_second_packing, percentile_us
 
 RANKS: Final = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999, "max_s": 1.0}
 BIN_SHARE: Final = 0.85
@@ -42,7 +42,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     max_s: float | None
     replica_minutes: float
     packing_replica_minutes: float
-    """Cost of the per-second packing of the events, see report.measures."""
+    """Minimum replica-minutes if each second's events are packed alone (report.measures.per_second_packing)."""
     optimum_replica_minutes: float | None = None
     """Cost of the cheapest schedule for these events that was found (autoscaler.optimum); None: not computed."""
     optimum_lower: float | None = None
@@ -111,6 +111,12 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
     steps = [after - before for before, after in pairwise(counts)]
     began_s = sent.bursts.phase_s(sent.seed) if sent.spacing is Spacing.BURST else 0.0
     in_sla = in_sla_share(run.latency_us, target.latency_target_s, lost)
+    bursts, rate, target_s = (
+        sent.spacing is Spacing.BURST,
+        sent_events.true_service_rate(scenario),
+        target.latency_target_s,
+    )
+    packed = per_second_packing(sent.table(), service_rate=rate, latency_target_s=target_s, bursts=bursts)
     return SimulationResult(
         scenario=scenario.name,
         policy=run.policy,
@@ -119,13 +125,8 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
         in_sla=in_sla,
         kept=in_sla >= target.percentile,
         **{name: percentile_s(run.latency_us, rank) for name, rank in RANKS.items()},
-        replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
-        packing_replica_minutes=packing_replica_minutes(
-            sent.table(),
-            service_rate=sent_events.true_service_rate(scenario),
-            latency_target_s=target.latency_target_s,
-            bursts=sent.spacing is Spacing.BURST,
-        ),
+        replica_minutes=sent_events.replica_minutes(run.requested, 0, sent.duration_s),
+        packing_replica_minutes=int(packed.sum()) / 60,
         scale_ups=actions.count(Action.UP),
         scale_downs=actions.count(Action.DOWN),
         reassignments=actions.count(Action.REASSIGN),

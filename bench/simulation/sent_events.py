@@ -1,6 +1,6 @@
 """Build the input of a simulated run: settings of the simulator, and events as chunks or as a table of counts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from loadgen.shapes import IntArray
 from loadgen.spec import counts_of
 from loadgen.trace import EventTrace, Trace, read_trace
 from loadgen.workloads import WORKLOADS
-from report.measures import bin_capacity
+from report.measures import MINUTE_US, bin_capacity
 
 CLAIRVOYANT: Final = "clairvoyant"
 NO_KEYS: Final = Keys(0)
@@ -162,3 +162,17 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
 def true_service_rate(scenario: Scenario) -> float:
     """Return the service rate (μ) of a replica with speed 1, events/s."""
     return 1 / (scenario.payment.service_time_s + scenario.simulation.overhead_s)
+
+
+def replica_minutes(changes: Sequence[tuple[int, float]], started_us: int, duration_s: float) -> float:
+    """Return ∫ requested replicas dt / 60 over [0, duration_s) of the workload.
+
+    changes: (µs since the epoch, replicas requested from then on), by time. The last one before the start counts.
+    """
+    ended_us = started_us + round(duration_s * 1e6)
+    area_us, at_us, replicas = 0.0, started_us, 0.0
+    for changed_us, requested in changes:
+        now_us = min(max(changed_us, started_us), ended_us)
+        area_us += replicas * (now_us - at_us)
+        at_us, replicas = now_us, requested
+    return (area_us + replicas * (ended_us - at_us)) / MINUTE_US

@@ -43,7 +43,7 @@ class HttpSender(Sender):
         while True:
             code, text = self._request("GET", "/orders/none", None, {})
             if code == UNAUTHORISED:
-                raise GeneratorError(f"{self._url}: {text}: set TAILPACK_ORDER_TOKEN_FILE")
+                raise GeneratorError(f"{self._url}: {text}; set TAILPACK_ORDER_TOKEN_FILE")
             if 0 < code < BUSY:
                 return
             if time.monotonic() > deadline:

@@ -9,6 +9,8 @@ CLASS_PREFIX: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?"
 
 def innermost_cause(failed: Exception) -> str:
     """Return the innermost cause of a Spark error in one line, without class names."""
+    if refused := re.search(r"ReportError: (.+)", str(failed)):  # raised in a worker
+        return refused[1]
     lines = [line.strip() for line in str(failed).splitlines() if line.strip()] or [type(failed).__name__]
     innermost = [lines[0], *(line for line in lines if line.startswith("Caused by:"))][-1]
     return CLASS_PREFIX.sub("", innermost).partition(" SQLSTATE")[0].rstrip(".")[:300]

@@ -8,18 +8,17 @@ from contracts.validation import InvalidSettingsError
 from report import ReportError
 from report.page import page
 from report.result import Result
-from report.run_info import RUN_FILE
-from report.spark.job import Cluster, Files, report_files, report_run
+from report.run_info import RUN_FILE, load_run, run_of_files
+from report.spark.job import report_files, report_run
 from report.spark.session import end_jvm
 
 
 def main() -> int:
     """Return 0 after success, 1 if the report cannot be made, 2 for invalid arguments."""
     arguments = _parser().parse_args()
-    cluster = Cluster(master=arguments.master, jars=arguments.jars)
     try:
         try:
-            result = _reported(arguments, cluster)
+            result = _reported(arguments)
         finally:
             end_jvm()
         page.write(result, arguments.folder / page.PAGE_FILE)
@@ -36,25 +35,33 @@ def main() -> int:
     return status
 
 
-def _reported(arguments: argparse.Namespace, cluster: Cluster) -> Result:
-    folder, files = arguments.folder, Files(arguments.events, arguments.journal) if arguments.events else None
-    if files is None or (folder / RUN_FILE).exists():
-        return report_run(folder, cluster, files=files)
-    slo = {"latency_target_s": arguments.latency_target_s, "percentile": arguments.percentile}
-    return report_files(folder, files, cluster, **slo, command=arguments.command)
+def _reported(arguments: argparse.Namespace) -> Result:
+    folder, events = arguments.folder, arguments.events
+    if events is None:
+        return report_run(folder, arguments.master)
+    if (folder / RUN_FILE).exists():
+        run = load_run(folder)
+    else:
+        run = run_of_files(events, arguments.latency_target_s, arguments.percentile, arguments.command)
+    return report_files(folder, run, arguments.master, events, arguments.journal)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m report.spark", description=__doc__)
     add = parser.add_argument
     add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json, or folder for the result")
-    add("--master", default="local[2]", help="Spark master (default: %(default)s)")
-    add("--jars", type=Path, action="append", default=[], help="folder of Spark's Kafka connector")
-    add("--events", metavar="URI", help="Parquet file or folder with events; without run.json: external events")
+    add("--master", default="", help="Spark master (default: Spark only for large runs, local[2])")
+    add(
+        "--events",
+        default="",
+        metavar="URI",
+        help="Parquet file or folder with events; without run.json: external events",
+    )
     add("--journal", metavar="URI", help="journal of --events (default: journal.parquet next to them, if it exists)")
     add("--command", default="", help="without run.json: command that the report names as its origin")
-    add("--latency-target-s", type=float, default=0.5, help="without run.json: target, s (default: %(default)s)")
-    add("--percentile", type=float, default=0.999, help="without run.json: share in time (default: %(default)s)")
+    slo = "without run.json: %s (default: %%(default)s)"
+    add("--latency-target-s", type=float, default=0.5, help=slo % "latency target, s")
+    add("--percentile", type=float, default=0.999, help=slo % "share in time")
     return parser
 
 

@@ -1,67 +1,63 @@
-"""Process the event rows of a large run in pieces. Spark workers call the same functions as a report in memory.
+"""The event rows of a large run, piece by piece in Spark workers, which call the same functions as in memory."""
 
-A worker reads its piece from Parquet with pyarrow. If equal values must be in one piece, Spark first repartitions the
-rows into temporary files.
-"""
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as f
+from pyspark import SparkContext
 
-from report.stored import CUSTOMER_COLUMN, check_events, row_groups, table_of
-from report.table import T, Table
+from report.columns import divide, integers, numbered
+from report.stored import CUSTOMER_COLUMN, OPTIONAL_COLUMNS, check_events, row_groups
+from report.table import T, Table, concat
 
-MINUTE_US: Final = 60_000_000
+EVENTS_PER_TASK: Final = 1_500_000
 COMMON_COLUMNS: Final = (
     "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "partition", "offset", "replica", "epoch",
 )  # fmt: skip
-"""Columns of repartitioned rows."""
+"""Columns of rows that are divided by a column."""
 
 
 class SparkRows:
-    """Event rows in the Parquet at `place`. scratch: folder for repartitioned rows."""
+    """Event rows in the Parquet at `place`. A worker reads a row group; Spark brings equal values together."""
 
-    def __init__(self, spark: SparkSession, place: Path, scratch: Path, known: frozenset[str]) -> None:
+    def __init__(self, context: SparkContext, place: Path, known: frozenset[str] = OPTIONAL_COLUMNS) -> None:
         self.known = known & {*check_events(place)}
-        self._spark, self._scratch, self._places = spark, scratch, {"": place}
+        groups = [group for group in row_groups(place) if group[2]]
+        self._tables = context.parallelize(groups, max(1, len(groups))).map(_table)
+        self._tasks = max(2 * context.defaultParallelism, sum(rows for *_, rows in groups) // EVENTS_PER_TASK)
+        self._divided: dict[str, Any] = {}
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
         """Return `make(piece)` of each piece; equal values of `by` are in one piece."""
-        if by not in self._places:
-            self._places[by] = self._repartition(by)
-        found = row_groups(self._places[by])
-        if by:  # each file has all rows of its values
-            found = [(part, -1, 1) for part in dict.fromkeys(part for part, _, rows in found if rows)]
-        units = [(part, group) for part, group, rows in found if rows]
-        context = self._spark.sparkContext
-        return list(context.parallelize(units, max(1, len(units))).map(partial(_piece, make)).collect())
-
-    def _repartition(self, by: str) -> Path:
-        place, also = self._scratch / by, [CUSTOMER_COLUMN] if by == CUSTOMER_COLUMN else []
-        rows = self._spark.read.parquet(local(self._places[""]))
-        rows = rows.where(f.col(CUSTOMER_COLUMN).isNotNull()) if also else rows
-        key = f.floor(f.col("intended_us") / MINUTE_US) if by == "minute" else f.col(by)
-        rows.select(*COMMON_COLUMNS, *also).repartition(key).write.mode("overwrite").parquet(local(place))
-        return place
+        if not by:
+            return list(self._tables.map(make).collect())
+        columns = (*COMMON_COLUMNS, *([CUSTOMER_COLUMN] if by == CUSTOMER_COLUMN else []))
+        if by not in self._divided:
+            divided = self._tables.flatMap(partial(_divided, by=by, parts=self._tasks, columns=columns))
+            self._divided[by] = divided.partitionBy(self._tasks, int).values()
+        return list(self._divided[by].mapPartitions(partial(_joined, make=make, columns=columns)).collect())
 
 
-def local(place: Path) -> str:
-    """Return the URI of a local file for Hadoop, whose default file system may be another one."""
-    return f"file://{place.resolve()}"
-
-
-def _piece(make: Callable[[Table], T], unit: tuple[str, int]) -> T:
+def _table(row_group: tuple[str, int, int]) -> Table:
     from pyarrow import parquet  # noqa: PLC0415  in the worker
 
-    place, group = unit
+    place, group, _ = row_group
     file = parquet.ParquetFile(place)
 
     def column(name: str) -> Any:
-        read = file.read([name]) if group < 0 else file.read_row_group(group, [name])
-        return read.column(name)
+        return file.read_row_group(group, [name]).column(name)
 
-    return make(table_of(file.schema_arrow.names, column))
+    numbers, replicas = numbered(column("replica"))
+    return Table({"replica": numbers}, replicas, lambda name: integers(column(name)))
+
+
+def _divided(events: Table, by: str, parts: int, columns: tuple[str, ...]) -> Iterator[tuple[int, Table]]:
+    for part, rows in enumerate(divide(events, by, parts)):
+        if len(rows):
+            yield part, events.where(rows).only(*columns)
+
+
+def _joined(tables: Iterator[Table], make: Callable[[Table], T], columns: tuple[str, ...]) -> Iterator[T]:
+    if found := list(tables):
+        yield make(concat(found, *columns))

@@ -1,11 +1,9 @@
 """Start Spark, check that its master answers, and write its messages to a file."""
 
 import os
-import shutil
 import socket
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -21,66 +19,33 @@ CONNECT_TIMEOUT_S: Final = 5.0
 WORKER_WAIT_KEY: Final = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 """Setting of Spark: time to wait for executors before it starts without them."""
 WORKER_WAIT: Final = "60s"
-MIN_EXECUTORS_AND_DRIVER: Final = 2
 STANDALONE: Final = "spark://"
 LOG_FILE: Final = "spark.log"
-JVM_EXIT_TIMEOUT_S: Final = 30.0
 SPARK_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",  # saves six calls to the JVM per column
-    "spark.sql.ui.explainMode": "simple",  # saves seconds of CPU for plans that no user interface shows
-    "spark.sql.maxPlanStringLength": "2000",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.legacy.parquet.nanosAsLong": "true",  # external files may have such columns, which no figure needs
     "spark.python.authenticate.socketTimeout": "60s",  # Python may be late on a busy machine
 }
 LOCAL_SETTINGS: Final = {
-    # on one machine compression wastes CPU; tasks are sized in advance
-    "spark.shuffle.compress": "false",
-    "spark.shuffle.spill.compress": "false",
-    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",  # else Spark does not start if the host name does not resolve
     "spark.driver.bindAddress": "127.0.0.1",
 }
 """Settings for one machine; a cluster configures them in spark-defaults.conf ($SPARK_CONF_DIR)."""
-EVENTS_PER_TASK: Final = 1_500_000
-JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
-"""With these options the JVM also compiles methods of more than 8,000 bytes, which Spark generates."""
 JAVA_TOO_NEW_ERROR: Final = "getSubject is not supported"
 """Error of Java 24 and newer with the Hadoop of Spark 4.0."""
-QUICK_START_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Options for a short job, which ends before the optimising compiler pays off. TieredStopAtLevel=1 alone would shrink
-the code cache to a fifth, and eight jobs in one process would fill it."""
 
 
-def jar_files(folders: Sequence[Path]) -> list[Path]:
-    """Return the jars in `folders`. Raises ReportError for a folder without one."""
-    if missing := [folder for folder in folders if not any(folder.glob("*.jar"))]:
-        raise ReportError(f"--jars {missing[0]}: no jar in this folder; pass the folder of Spark's Kafka connector")
-    return [jar for folder in folders for jar in sorted(folder.glob("*.jar"))]
-
-
-def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -> SparkSession:
+def open_session(master: str, log: Path) -> SparkSession:
     """Start Spark on `master`, or return the open session of this process.
 
-    log: file for the output of the JVM. short: whether to optimise for start-up, because the job is small.
-    Raises ReportError without Java, for an invalid master, or if the session does not start.
+    log: file for the output of the JVM. Raises ReportError for an invalid master, or if Spark does not start.
     """
     check_master(master)
-    java_home = os.environ.get("JAVA_HOME")
-    if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
-        raise ReportError("Java is missing: install 17 or 21 (Debian: apt install openjdk-17-jre-headless)")
-    builder = SparkSession.builder.master(master).appName("tailpack report")
-    java = f"{JAVA_OPTIONS} {QUICK_START_OPTIONS}" if short else JAVA_OPTIONS
-    settings = SPARK_SETTINGS | {"spark.driver.extraJavaOptions": java}
-    if master.startswith("local"):
-        settings |= LOCAL_SETTINGS | {"spark.driver.memory": "1g" if short else "2g"}
-    if jars:
-        settings |= {"spark.jars": ",".join(str(jar.resolve()) for jar in jars)}
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    settings = SPARK_SETTINGS | (LOCAL_SETTINGS if master.startswith("local") else {})
+    builder = SparkSession.builder.master(master).appName("tailpack report").config(map=settings)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers use the packages of this process
     try:
         with _stderr_to(log):
@@ -91,30 +56,14 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
         raise ReportError(f"Spark did not start on {master}: {innermost_cause(failed)}; see {log}") from failed
 
 
-def size_shuffles(spark: SparkSession, events: int) -> None:
-    """Set the number of tasks of shuffles so that `events` rows fit in memory and all cores are used."""
-    tasks = max(4, 2 * spark.sparkContext.defaultParallelism, -(-events // EVENTS_PER_TASK))
-    spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
-
-
 def end_jvm() -> None:
-    """Stop the Spark of this process, if any, and wait until its JVM has exited; kill it after JVM_EXIT_TIMEOUT_S.
-
-    PySpark does not wait: its JVM exits some time after its parent.
-    """
-    gateway = SparkContext._gateway
-    if gateway is None:
-        return
+    """Stop the Spark of this process, if any, and wait until its JVM has exited; PySpark does not wait."""
     if (context := SparkContext._active_spark_context) is not None:
+        gateway = context._gateway
         context.stop()
-    gateway.shutdown()
-    gateway.proc.stdin.close()  # the JVM exits at the end of this stream
-    try:
-        gateway.proc.wait(JVM_EXIT_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        gateway.proc.kill()
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # the JVM exits at the end of this stream
         gateway.proc.wait()
-    SparkContext._gateway = SparkContext._jvm = None
 
 
 def check_master(master: str) -> None:
@@ -147,12 +96,9 @@ def await_workers(spark: SparkSession) -> None:
     if on_demand or not context.master.startswith(STANDALONE):
         return
     within_s = context._jsc.sc().conf().getTimeAsSeconds(WORKER_WAIT_KEY, WORKER_WAIT)
+    executors = context._jsc.sc().getExecutorMemoryStatus  # the driver is one of them
     try:
-        until(
-            lambda: context._jsc.sc().getExecutorMemoryStatus().size() >= MIN_EXECUTORS_AND_DRIVER,
-            within_s,
-            "the report gets a core of a worker",
-        )
+        until(lambda: executors().size() >= 2, within_s, "a worker gives it a core")
     except TimeoutError as late:
         raise ReportError(f"--master {context.master}: {late}; check that workers run and have free cores") from late
 

@@ -65,7 +65,7 @@ class Fence:
     def admits(self, source: int, served: Timeline) -> bool:
         """Record the token of an input record from partition `source`. Return whether the record may have effects.
 
-        A record without a token always may, because another consumer wrote it.
+        A record without a token always may have effects, because another consumer wrote it.
         """
         if (token := _token(served)) is None:
             return True

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def id_reader(field: str, make: Callable[[str], str] = str) -> ReadId:
-    """Return the function that reads an effect's id from its record: `make` applied to the text field `field`."""
+    """Return the function that reads an effect's id from its record. It applies `make` to the text field `field`."""
     decode = msgspec.json.Decoder(msgspec.defstruct("Identity", [(field, str)])).decode
 
     def identity(value: bytes) -> str:

@@ -131,7 +131,7 @@ def effect_id(order_id: str, stage: str) -> str:
 
 
 PAYLOAD_LIMIT: Final = 4096  # bytes of a refused value in its dead letter
-KEY_LIMIT: Final = 256  # bytes of its key
+KEY_LIMIT: Final = 256  # bytes of the refused record's key in its dead letter
 REASONS_LIMIT: Final = 12  # number of reasons
 REASON_LIMIT: Final = 256  # bytes of each reason
 LETTER_LIMIT: Final = 16_384

@@ -134,7 +134,7 @@ class Clients:
             missing = f"topic {name} does not exist on {self._bootstrap_servers}; create the run's topics first"
             count = await retry_until(partial(self._partitions_of, name), missing, deadline=deadline)
             if count < minimum:
-                raise ReplicaError(f"topic {name} has {count} partitions; add some, or require less than {minimum}")
+                raise ReplicaError(f"topic {name} has {count} partitions; add some, or require fewer than {minimum}")
 
     async def _partitions_of(self, topic: str) -> int:
         if topic == self._topics.events:  # its metadata may be large: only the consumer, which needs it, requests it

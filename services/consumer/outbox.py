@@ -62,7 +62,7 @@ class Outbox:
         return stored
 
     def wrap_handler(self, handle: BatchHandler) -> BatchHandler:
-        """Return `handle`, with its outputs stored under the last of its events."""
+        """Return a handler that calls `handle` and stores its outputs under the offset of the last event."""
 
         async def wrapped(events: Sequence[Event]) -> Completion:
             return await self._collect_outputs(lambda: handle(events), events[-1])
@@ -70,7 +70,7 @@ class Outbox:
         return wrapped
 
     def wrap_on_error(self, on_error: Callable[[Event, Exception], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        """Return `on_error`, with its outputs stored under its event."""
+        """Return a callback that calls `on_error` and stores its outputs under the event's offset."""
 
         async def wrapped(event: Event, error: Exception) -> None:
             await self._collect_outputs(lambda: on_error(event, error), event)

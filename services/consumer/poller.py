@@ -121,7 +121,7 @@ def change_assignment(
 
     aiokafka replaces its Assignment at every rebalance, and discards all fetched records and the fetch in progress.
     Here the Assignment is changed in place, which does not interrupt partitions that stay. New partitions without a
-    position begin at the committed offset that aiokafka finds, or at its reset.
+    position begin at the committed offset that aiokafka finds, or as its offset reset decides.
     """
     state, fetcher = consumer._subscription, consumer._fetcher
     subscription = state.subscription

@@ -103,7 +103,7 @@ def txn_offset_commit(
     member: tuple[int, str],
     offsets: dict[TopicPartition, OffsetAndMetadata],
 ) -> VersionedRequest:
-    """Return a request that adds offsets to a transaction. The group refuses it in another generation.
+    """Return a request that adds offsets to a transaction. The group refuses it if `member` is outdated.
 
     producer: transactional id, producer id and epoch. member: generation and member id.
     """

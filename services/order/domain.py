@@ -79,7 +79,7 @@ class AcceptedOrder:
 
 
 class Routing:
-    """Chooses the partition of payments.requested for each request, as one source with its own counts."""
+    """Chooses the partition of payments.requested for each request. The counts are those of this process."""
 
     def __init__(self, rule: Partitioner, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
         self._partitions = partitions

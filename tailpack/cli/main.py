@@ -20,7 +20,6 @@ from typer.models import CommandInfo
 
 from bench import BenchError
 from bench.benchmarks import BENCHMARKS
-from contracts.validation import InvalidSettingsError
 from loadgen.children import STOP_SIGNALS
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
 
@@ -253,9 +252,8 @@ def main() -> None:
         if status == INTERRUPTED:  # after Ctrl-C, also if the command saved a partial result
             raise KeyboardInterrupt
         sys.exit(status)
-    except (TailpackError, BenchError, InvalidSettingsError) as error:
-        problems = error.problems if isinstance(error, InvalidSettingsError) else [str(error)]
-        _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
+    except (TailpackError, BenchError) as error:
+        _fail(f"tailpack: {error}", 2)
     except OSError as error:
         _fail(f"tailpack: {explain(error)}", 2)
     except typer.Exit as done:
@@ -265,6 +263,8 @@ def main() -> None:
     except Exception as error:
         if _interrupted.is_set():  # Ctrl-C during compilation surfaces as a compiler error
             _fail(STOPPED, INTERRUPTED)
+        if problems := getattr(error, "problems", ()):  # of InvalidSettingsError, whose module loads slowly
+            _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
         if (kafka := sys.modules.get("confluent_kafka")) and isinstance(error, kafka.KafkaException):
             _fail(f"tailpack: Kafka: {error.args[0].str()}", 2)
         if not hasattr(error, "format_message"):

@@ -147,7 +147,7 @@ WebUi = Annotated[
 LoadWorkers = Annotated[
     int, typer.Option("--load-workers", min=1, max=100, help="Number of processes that send the load.")
 ]
-Master = Annotated[str, typer.Option(help="Spark master; local[*] uses all cores.")]
+Master = Annotated[str, typer.Option(help="Use Spark with this master, as local[*]; default: only for large runs.")]
 
 
 def checked_name(value: str) -> str:

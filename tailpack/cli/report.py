@@ -61,7 +61,7 @@ def run(
     percentile: Annotated[
         float | None, typer.Option(help="Share of your own events that must be in time; default: 0.999.")
     ] = None,
-    master: Master = "local[2]",
+    master: Master = "",
     strict: Annotated[
         bool, typer.Option(help="Exit status 1 unless every event had each of its effects exactly once.")
     ] = False,
@@ -135,7 +135,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the table to this file instead of printing it.")
     ] = None,
-    master: Master = "local[2]",
+    master: Master = "",
     as_json: AsJson = False,
 ) -> None:
     """Compare runs of the same load: print means and differences with their intervals.

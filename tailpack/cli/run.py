@@ -206,7 +206,7 @@ def record(
 
 
 def jars(bundle: Annotated[Bundle, typer.Argument(help="Program whose jars are fetched.")]) -> None:
-    """Download and verify the jars of Kafka or of Spark's connector; later starts then need no network."""
+    """Download and verify the jars of Kafka; later starts then need no network."""
     console = Console()
     folder = ensure(bundle, lambda message: console.print(message, highlight=False))
     console.print(str(folder), highlight=False, soft_wrap=True)

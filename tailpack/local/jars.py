@@ -1,4 +1,4 @@
-"""Find Java, and download the jars of Kafka and of Spark's connector from Maven Central.
+"""Find Java, and download the jars of Kafka from Maven Central: once, verified, outside the checkout.
 
 A lock file lists every jar with its SHA-256. Verified jars are stored in a cache, so that later starts need no network.
 """
@@ -21,8 +21,8 @@ from typing import Final, Literal, NamedTuple, cast
 from contracts.validation import cache_folder
 from tailpack.errors import TailpackError
 
-Bundle = Literal["kafka", "spark"]
-TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)", "spark": "Spark's Kafka connector (10 MB)"}
+Bundle = Literal["kafka"]
+TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)"}
 MAX_CONNECTIONS: Final = 8
 ANSWER_TIMEOUT_S: Final = 60
 """Maximum time until a repository answers, in seconds."""

@@ -19,10 +19,10 @@ from contracts.topics import PAYMENT_GROUP, Topic, qualified
 from report import ReportError
 from report.result import Effects, Result
 from report.run_info import EVENTS, RunInfo
-from report.spark.job import Cluster, report_run
-from report.spark.topics import read_topics
+from report.spark import job
+from report.spark.job import report_run
+from report.topics import RunReader
 from tailpack.local.broker import Broker
-from tailpack.local.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]
 LOST, SETTLED_TWICE, SHIPPED_TWICE, NEVER_NOTIFIED, REFUSED = 11, 22, 33, 44, 55
@@ -33,9 +33,10 @@ def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from spark(tmp_path_factory.mktemp("spark"))
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster("local[2]", [ensure("spark")])
+@pytest.fixture(params=["", "local[2]"])
+def master(request: pytest.FixtureRequest) -> str:
+    """In this process, and by Spark."""
+    return str(request.param)
 
 
 def copies(topic: Topic, k: int) -> int:
@@ -92,10 +93,10 @@ def journal() -> list[object]:
     ]  # fmt: skip
 
 
-def test_each_event_of_a_damaged_run_is_counted(kafka: str, namespace: str, tmp_path: Path, cluster: Cluster) -> None:
+def test_each_event_of_a_damaged_run_is_counted(kafka: str, namespace: str, tmp_path: Path, master: str) -> None:
     damaged_run(kafka, namespace, tmp_path)
 
-    result = report_run(tmp_path, cluster)
+    result = report_run(tmp_path, master)
 
     assert (result.events, result.lost, result.refused, result.dead_letters) == (99, 1, 1, 1)
     assert result.effects == Effects(orders=99, exactly_once=96, missing=2, doubled=1)
@@ -113,25 +114,25 @@ def test_each_event_of_a_damaged_run_is_counted(kafka: str, namespace: str, tmp_
 
     away = msgspec.structs.replace(RunInfo.load(tmp_path), bootstrap_servers="127.0.0.1:1")
     away.save(tmp_path)
-    assert report_run(tmp_path, cluster) == result, "the Parquet files give the same result without the broker"
+    assert report_run(tmp_path, master) == result, "the Parquet files give the same result without the broker"
 
 
-def test_invalid_input_is_refused_in_one_line(kafka: str, namespace: str, tmp_path: Path, cluster: Cluster) -> None:
+def test_invalid_input_is_refused_in_one_line(kafka: str, namespace: str, tmp_path: Path, master: str) -> None:
     with pytest.raises(ReportError, match=r"run\.json: No such file"):
-        report_run(tmp_path, cluster)
+        report_run(tmp_path, master)
 
     (tmp_path / "run.json").write_text('{"run": "half')
     with pytest.raises(ReportError, match=r"run\.json: not a valid run description"):
-        report_run(tmp_path, cluster)
+        report_run(tmp_path, master)
 
     run = run_info(Connection(bootstrap_servers=kafka, namespace=namespace), made_up_run(9, 9.0, 0, 1), pipeline=True)
     run.save(tmp_path)
     with pytest.raises(ReportError, match="no such topic"):
-        report_run(tmp_path, cluster)
+        report_run(tmp_path, master)
 
     msgspec.structs.replace(run, started_us=None).save(tmp_path)
     with pytest.raises(ReportError, match="the load never started"):
-        report_run(tmp_path, cluster)
+        report_run(tmp_path, master)
 
 
 def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> None:
@@ -139,12 +140,12 @@ def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> No
     entry = msgspec.structs.replace(journal()[0], v=99)  # type: ignore[type-var]
     stored_run(tmp_path / "newer", journal_entries=(msgspec.json.encode(entry),))
     with pytest.raises(ReportError, match=r"entry 0 .*version 99"):
-        report_run(tmp_path / "newer", Cluster("local[2]", []))
+        report_run(tmp_path / "newer", "")
 
     (tmp_path / "half").mkdir()
     stored_run(tmp_path / "half", journal_entries=(msgspec.json.encode(journal()[0])[:40],))
     with pytest.raises(ReportError, match="entry 0 is not a journal entry"):
-        report_run(tmp_path / "half", Cluster("local[2]", []))
+        report_run(tmp_path / "half", "")
 
 
 def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:
@@ -152,13 +153,13 @@ def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:
     (tmp_path / "result.json.tmp").symlink_to("/dev/full")
 
     with pytest.raises(ReportError, match=r"result\.json: cannot be written \(No space left on device\)"):
-        report_run(tmp_path, Cluster("local[2]", []))
+        report_run(tmp_path, "")
 
     assert not [place for place in tmp_path.iterdir() if place.name.startswith("result.json")]
 
 
 def test_a_kafka_outage_during_the_read_leaves_no_partial_files(
-    private_broker: Broker, namespace: str, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    private_broker: Broker, namespace: str, tmp_path: Path, master: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = str(private_broker.address())
     connection = Connection(bootstrap_servers=address, namespace=namespace)
@@ -167,13 +168,13 @@ def test_a_kafka_outage_during_the_read_leaves_no_partial_files(
     publish(connection, run, pipeline=False)
     run_info(connection, run, pipeline=False).save(tmp_path)
 
-    def reading(*arguments: Any) -> Any:
-        private_broker.stop()
-        return read_topics(*arguments)
+    def stopping(write: Any) -> Any:
+        return lambda *arguments, **more: [private_broker.stop(), write(*arguments, **more)][1]
 
-    monkeypatch.setattr("report.spark.topics.read_topics", reading)
-    with pytest.raises(ReportError, match="could not read the run") as refused:
-        report_run(tmp_path, cluster)
+    monkeypatch.setattr(job, "write_events", stopping(job.write_events))
+    monkeypatch.setattr(RunReader, "write_events", stopping(RunReader.write_events))
+    with pytest.raises(ReportError, match=r"could not read the run|does not answer") as refused:
+        report_run(tmp_path, master)
 
     assert "\n" not in str(refused.value)
     assert not [place for place in tmp_path.iterdir() if place.name.startswith((EVENTS, "result.json"))]

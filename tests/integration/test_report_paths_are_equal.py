@@ -1,5 +1,6 @@
 """A report computed in this process and one computed by Spark's workers are equal to the last digit."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ from bench.simulation.sent_events import build_events
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.topics import Topic
-from report import stored
-from report.figures import report_stored
+from report import columns
 from report.result import Result
-from report.spark.job import Cluster, report_run
-from tailpack.local.jars import ensure
+from report.run_info import EVENTS, JOURNAL, RUN_FILE
+from report.spark.job import report_run
+from report.topics import report_here
 from tailpack.provenance import describe_simulated
 
 pytestmark = [pytest.mark.kafka, *SPARK, pytest.mark.long, pytest.mark.timeout(600)]
@@ -61,18 +62,18 @@ def simulated(folder: Path) -> None:
 def test_the_report_without_spark_equals_the_report_with_spark(
     kind: str, kafka: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster = Cluster("local[2]", [ensure("spark")])
     if kind == "live":
         live(kafka, namespace, tmp_path)
-        report_run(tmp_path, cluster)  # from the topics, which leaves the files
     else:
         simulated(tmp_path)
-    here = report_stored(tmp_path)
+        monkeypatch.setattr(columns, "EVENTS_PER_PIECE", 1_000)
+    here = report_here(tmp_path)
+    if kind == "live":  # Spark reads the topics as well
+        shutil.rmtree(tmp_path / EVENTS)
 
-    monkeypatch.setattr(stored, "MAX_EVENTS_IN_MEMORY", 0)  # so that both need Spark
-    handed_out = report_run(tmp_path, cluster)
+    handed_out = report_run(tmp_path, "local[2]")
 
     assert handed_out == here == Result.load(tmp_path)
     assert here.tail is not None
     assert here.events > here.tail.late > 100, "a run without late events would test nothing"
-    assert not (tmp_path / "rows.tmp").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {RUN_FILE, EVENTS, JOURNAL, "result.json", "spark.log"}

@@ -7,7 +7,15 @@ from typing import Any, Final
 import pyarrow as pa
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report.stored import BOOLEAN_COLUMNS, COLUMN_OF, CUSTOMER_COLUMN, INTEGER_COLUMNS, TEXT_COLUMNS, StoredRows
+from report.columns import StoredRows
+from report.stored import (
+    BOOLEAN_COLUMNS,
+    COLUMN_OF,
+    CUSTOMER_COLUMN,
+    INTEGER_COLUMNS,
+    OPTIONAL_COLUMNS,
+    TEXT_COLUMNS,
+)
 from report.terms import Terms
 
 STARTED_US: Final = 1_700_000_000_000_000
@@ -67,7 +75,8 @@ def stored(rows: Iterable[Mapping[str, Any]]) -> StoredRows:
     types = dict.fromkeys(TEXT_COLUMNS, pa.string()) | dict.fromkeys(INTEGER_COLUMNS, pa.int64())
     types |= dict.fromkeys(BOOLEAN_COLUMNS, pa.bool_())
     types |= {CUSTOMER_COLUMN: pa.int64()} if any(CUSTOMER_COLUMN in row for row in copies) else {}
-    return StoredRows(pa.Table.from_pylist(copies, pa.schema(list(types.items()))))
+    table = pa.Table.from_pylist(copies, pa.schema(list(types.items())))
+    return StoredRows(table.column_names, table.column, OPTIONAL_COLUMNS)
 
 
 def changed(at: float, replica: str, change: ReplicaChange) -> ReplicaChanged:

@@ -11,9 +11,9 @@ from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.run import policy_of
-from bench.simulation.sent_events import build_events, settings_of
+from bench.simulation.sent_events import build_events, replica_minutes, settings_of
 from contracts.journal import PlanWritten
-from report.measures import in_sla_share, replica_minutes
+from report.measures import in_sla_share
 from report.run_info import RunInfo
 from report.stored import BOOLEAN_COLUMNS, INTEGER_COLUMNS, TEXT_COLUMNS
 

@@ -7,14 +7,13 @@ from typing import Any, Final
 
 import pytest
 
-from report.spark.session import jar_files, open_session
-from tailpack.local.jars import ensure
+from report.spark.session import open_session
 
 SPARK: Final = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 """Marks of a module that uses Spark. PySpark does not close the socket of a `collect()`."""
 
 
 def spark(log_folder: Path) -> Iterator[Any]:
-    """Yield the session of this process, with the Kafka connector. Its open sockets cause no warning."""
-    yield open_session("local[2]", jar_files([ensure("spark")]), log_folder / "spark.log", short=True)
+    """Yield this process's session; what it left behind is collected under the filter."""
+    yield open_session("local[2]", log_folder / "spark.log")
     gc.collect()

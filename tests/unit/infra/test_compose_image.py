@@ -71,7 +71,7 @@ def test_the_wheel_contains_every_module_and_data_file(wheel):
         if path.is_file() and "__pycache__" not in path.parts and _belongs(path)
     }
     assert needed - set(wheel) == set()
-    assert "tailpack/local/locks/spark.lock" in needed
+    assert "tailpack/local/locks/kafka.lock" in needed
     assert "bench/scenarios/live.toml" in needed
 
 

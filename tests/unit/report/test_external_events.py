@@ -10,16 +10,21 @@ from stored_runs import STARTED_US, event_rows, stored_run, write_parquet
 
 from contracts.journal import ReplicaChange, ReplicaChanged
 from report import ReportError
-from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
-from report.spark.job import Cluster, Files, report_files, report_run
+from report.result import Result
+from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo, run_of_files
+from report.spark.job import report_files, report_run
 
-LOCAL = Cluster("local[2]", [])
-SLO = {"latency_target_s": 0.012, "percentile": 0.999}
+LOCAL = ""
+SLO = (0.012, 0.999)
 REQUIRED = ("event_id", "intended_us", "done_us")
 
 
 def uri(place: Path) -> str:
     return f"file://{place}"
+
+
+def external(folder: Path, events: str) -> Result:
+    return report_files(folder, run_of_files(events, *SLO, "my command"), LOCAL, events)
 
 
 def bare_rows(**changes: Any) -> list[dict[str, Any]]:
@@ -43,11 +48,13 @@ def test_copied_events_of_a_run_give_the_same_report(tmp_path: Path) -> None:
     shutil.move(home / EVENTS, away)
     shutil.move(home / JOURNAL, away)
 
-    assert report_run(home, LOCAL, files=Files(uri(away / EVENTS))) == expected, "the journal next to them is found"
+    assert report_files(home, RunInfo.load(home), LOCAL, uri(away / EVENTS)) == expected, (
+        "the journal next to them is found"
+    )
     (tmp_path / "alone").mkdir()
     shutil.move(away / EVENTS, tmp_path / "alone")
-    elsewhere = Files(str(tmp_path / "alone" / EVENTS), str(away / JOURNAL))
-    assert report_run(home, LOCAL, files=elsewhere) == expected
+    elsewhere = str(tmp_path / "alone" / EVENTS), str(away / JOURNAL)
+    assert report_files(home, RunInfo.load(home), LOCAL, *elsewhere) == expected
     assert (expected.lost, expected.replica_minutes is None) == (1, False)
     assert expected.tail is not None
     assert expected.tail.late > 1
@@ -62,7 +69,7 @@ def test_external_events_need_only_an_id_and_two_times(tmp_path: Path) -> None:
         write_parquet(tmp_path / "parts" / f"{part}.parquet", rows[part::2])
     folder = tmp_path / "new" / "report"
 
-    found = report_files(folder, Files(uri(tmp_path / "own events.parquet")), LOCAL, **SLO, command="my command")
+    found = external(folder, uri(tmp_path / "own events.parquet"))
 
     assert (found.events, found.lost, found.duration_s, found.replica_minutes) == (200, 1, 4.0, None)
     assert (found.latency_target_s, found.scenario) == (0.012, f"events {uri(tmp_path)}/own events.parquet")
@@ -78,7 +85,7 @@ def test_external_events_need_only_an_id_and_two_times(tmp_path: Path) -> None:
     assert found.verdict.endswith("; 1 event lost.")
     assert found.provenance.command == "my command"
     assert not (folder / RUN_FILE).exists(), "a later report can use another target"
-    again = report_files(folder, Files(uri(tmp_path / "parts")), LOCAL, **SLO, command="my command")
+    again = external(folder, uri(tmp_path / "parts"))
     assert msgspec.structs.replace(again, run=found.run, scenario=found.scenario) == found
 
 
@@ -122,7 +129,7 @@ def test_files_with_other_content_are_refused(tmp_path: Path) -> None:
 def refused(folder: Path, place: str, message: str) -> None:
     """Assert that events at `place` are refused in one line that begins with it, and leave no files."""
     with pytest.raises(ReportError, match=message) as error:
-        report_files(folder / "out", Files(place), LOCAL, **SLO)
+        external(folder / "out", place)
     assert str(error.value).startswith(f"{place}: ")
     assert "\n" not in str(error.value)
     assert not list((folder / "out").iterdir())

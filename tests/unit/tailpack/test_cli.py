@@ -189,7 +189,7 @@ def run_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Eff
         folder.mkdir()
         (folder / RUN_FILE).write_text("{}")
         result = msgspec.structs.replace(example(), effects=effects)
-        monkeypatch.setattr(reporting, "write_report", lambda run, **_: result.save(run))
+        monkeypatch.setattr(reporting, "report_run", lambda run, *_: result.save(run))
         return str(folder)
 
     return make

@@ -12,8 +12,9 @@ from autoscaler.ports import Policy, urgent_of
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from autoscaler.simulator.settings import RebalanceSettings, ServiceSettings, SimulationSettings
+from bench.simulation.sent_events import replica_minutes
 from contracts.rebalance_protocol import RebalanceProtocol
-from report.measures import in_sla_share, replica_minutes
+from report.measures import in_sla_share
 
 SEEDS = (1, 2)
 """Random seeds: a policy without the rates may be lucky with one of them."""

@@ -12,10 +12,10 @@ from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
+from bench.simulation.sent_events import replica_minutes
 from contracts.journal import JournalEntry
 from report.history import Journal, paid_spans
 from report.history import replica_minutes as minutes_of_spans
-from report.measures import replica_minutes
 
 EPOCH_US = 1_700_000_000_000_000
 

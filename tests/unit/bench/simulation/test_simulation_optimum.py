@@ -18,9 +18,8 @@ from autoscaler.simulator.settings import RebalanceSettings, ServiceSettings, Si
 from bench.scenario import load_scenario
 from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
-from bench.simulation.sent_events import build_events
+from bench.simulation.sent_events import build_events, replica_minutes
 from contracts.validation import InvalidSettingsError
-from report.measures import replica_minutes
 
 TARGET_US = 500_000
 PLACEMENTS = {("a", "a", "a"), ("a", "a", "b"), ("a", "b", "a"), ("a", "b", "b"), ("a", "b", "c")}

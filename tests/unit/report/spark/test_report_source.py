@@ -7,11 +7,11 @@ from published_runs import made_up_run, run_info
 
 from contracts.connection import Connection
 from report import ReportError
+from report import topics as kafka
 from report.run_info import EVENTS
-from report.spark import topics as kafka
-from report.spark.job import Cluster, report_run
+from report.spark.job import report_run
 
-SOMEWHERE = Cluster("local[2]", [])
+SOMEWHERE = ""
 
 
 @pytest.fixture

@@ -1,0 +1,152 @@
+"""Read the topics of a run into events.parquet and journal.parquet. Spark reads the events of large runs."""
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from contracts.connection import Connection
+from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER
+from contracts.plan import plan_key
+from contracts.preflight import client_config
+from contracts.topics import PAYMENT_GROUP, Topic, qualified
+from report import ReportError, stored
+from report.figures import report_stored
+from report.records import JoinedEvents, Record, fields_of, journal_table
+from report.result import Result
+from report.run_info import EVENTS, JOURNAL, load_run
+
+MAX_RECORDS: Final = 1_000_000
+"""Most records of events that one process reads; Spark distributes more."""
+ANSWER_TIMEOUT_S: Final = 10.0
+READING: Final = {
+    "group.id": "tailpack-report", "enable.auto.commit": False, "enable.partition.eof": True,
+    "isolation.level": "read_committed", "error_cb": lambda _: None,  # the exception has the message
+}  # fmt: skip
+EventWriter = Callable[[Path, Mapping[str, int]], set[int]]
+"""(folder, location of a refused record → its dead letters) → unsupported versions. Writes events as Parquet."""
+
+
+class RunReader:
+    """Reads the committed records of a run."""
+
+    def __init__(self, folder: Path) -> None:
+        """Find the topics. Raises ReportError if the broker does not answer, or the input topic is missing."""
+        self.folder, run = folder, load_run(folder)
+        self._address = run.bootstrap_servers
+        connection = Connection(bootstrap_servers=self._address, client_properties=run.client_properties)
+        self._consumer = Consumer(client_config(connection) | READING)
+        with self._answered():
+            self._listed = self._consumer.list_topics(timeout=ANSWER_TIMEOUT_S).topics
+        short = [Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED]
+        names = {qualified(run.run, one): one for one in (stored.COLUMN_OF if run.topology == "pipeline" else short)}
+        if (first := next(iter(names))) not in self._listed:
+            raise ReportError(f"{first}: no such topic at {run.bootstrap_servers}; check that the run used this broker")
+        self.events = {name: topic for name, topic in names.items() if name in self._listed}
+        """Name on the broker → topic."""
+        also = (qualified(run.run, one) for one in (Topic.DEAD_LETTERS, Topic.JOURNAL))
+        self.letters, self.journal = ([name] if name in self._listed else [] for name in also)
+        self.journal_keys = {None, plan_key(PAYMENT_GROUP.group_in(run.run), PAYMENT_GROUP.topic_in(run.run))}
+
+    def count(self) -> int:
+        """Return the number of records of events, at most."""
+        with self._answered():
+            parts = (TopicPartition(*part) for part in self.partitions(self.events))
+            ends = [self._consumer.get_watermark_offsets(part, ANSWER_TIMEOUT_S) for part in parts]
+        return sum(high - low for low, high in ends)
+
+    def partitions(self, topics: Iterable[str]) -> list[tuple[str, int]]:
+        """Return the partitions of `topics`."""
+        return [(topic, number) for topic in topics for number in self._listed[topic].partitions]
+
+    def records(self, partitions: Iterable[tuple[str, int]]) -> Iterator[Record]:
+        """Yield the records of partitions. Raises ReportError if the broker does not answer for ANSWER_TIMEOUT_S."""
+        unread, answered_s = {*partitions}, time.monotonic()
+        self._consumer.assign([TopicPartition(*part, OFFSET_BEGINNING) for part in unread])
+        while unread:
+            if (message := self._consumer.poll(0.2)) is None:
+                if time.monotonic() - answered_s > ANSWER_TIMEOUT_S:
+                    raise self._away("no record arrives")
+                continue
+            error, answered_s = message.error(), time.monotonic()
+            if error is None:
+                yield _record(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                unread.discard((message.topic(), message.partition()))
+            else:
+                raise self._away(error.str())
+
+    def write_events(self, place: Path, refused: Mapping[str, int]) -> set[int]:
+        """Read the events in this process: an EventWriter."""
+        joined = JoinedEvents(self.events, refused)
+        for record in self.records(self.partitions(self.events)):
+            joined.add(record)
+        return joined.write(place / "part-0.parquet")
+
+    @contextmanager
+    def _answered(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as away:
+            raise self._away(away.args[0].str()) from away
+
+    def _away(self, reason: str) -> ReportError:
+        events, remedy = self.folder / EVENTS, "start it, or use a run folder with events.parquet"
+        incomplete = f"; {events} is incomplete: it has no {stored.SUCCESS_FILE}" if events.exists() else ""
+        return ReportError(f"Kafka at {self._address} does not answer ({reason}): {remedy}{incomplete}")
+
+
+def _record(message: Message) -> Record:
+    headers = dict(reversed(message.headers() or ()))  # the first of equal names counts
+    times = message.timestamp()[1] * 1000, headers.get(INTENDED_AT_HEADER), headers.get(PLACED_AT_HEADER)
+    return Record(message.topic(), message.partition(), message.offset(), message.key(), message.value(), *times)
+
+
+def report_here(folder: Path, announce: Callable[[str], None] = lambda _: None) -> Result | None:
+    """Report on the run without Spark; None: it is too large. announce: prints a line. Raises ReportError."""
+    if not stored.is_complete(folder / EVENTS):
+        reader = RunReader(folder)
+        if (records := reader.count()) > MAX_RECORDS:
+            return None
+        announce(f"reading {records:,} records without Spark, which would read more than {MAX_RECORDS:,}")
+        gather(reader, folder, reader.write_events)
+    return report_stored(folder) if stored.count(folder / EVENTS) <= stored.MAX_EVENTS_IN_MEMORY else None
+
+
+def gather(reader: RunReader, folder: Path, write_events: EventWriter) -> None:
+    """Read the topics once and write events.parquet and journal.parquet atomically.
+
+    Raises ReportError if no event was produced, a schema version is not supported, or the files cannot be written.
+    """
+    from pyarrow import parquet  # noqa: PLC0415  needs the bench extra
+
+    refused = Counter[str]()
+    for record in reader.records(reader.partitions(reader.letters)):
+        letter = fields_of(record.value)
+        refused["/".join(str(letter.get(name)) for name in ("topic", "partition", "offset"))] += 1
+    topics = ", ".join(reader.events)
+    try:
+        with TemporaryDirectory(prefix="topics-", dir=folder) as temporary:
+            places = {name: Path(temporary, name) for name in [JOURNAL] * bool(reader.journal) + [EVENTS]}
+            for place in places.values():
+                place.mkdir()
+            if reader.journal:
+                entries = reader.records(reader.partitions(reader.journal))
+                entries = (entry for entry in entries if entry.key in reader.journal_keys)  # earlier: no key
+                parquet.write_table(journal_table(entries), places[JOURNAL] / "part-0.parquet")
+            if versions := write_events(places[EVENTS], refused):
+                raise ReportError(f"{topics}: {stored.version_error(versions)}")
+            if not stored.count(places[EVENTS]):
+                raise ReportError(f"{topics}: no event was produced, so there is nothing to report")
+            for name, place in places.items():  # the journal first: events never exist without it
+                (place / stored.SUCCESS_FILE).touch()
+                shutil.rmtree(folder / name, ignore_errors=True)
+                place.rename(folder / name)
+    except OSError as refusal:
+        raise ReportError(f"{refusal.filename}: cannot be written ({refusal.strerror or refusal})") from refusal

@@ -129,7 +129,8 @@ class Control(Inputs):
             Topic.NOTIFICATIONS_SENT: (FINISHED,),
         }  # fmt: skip
         topic = self._chance.choice([*records])
-        self._watcher._record(topic, self._value(*records[topic]))
+        key = self._chance.choice((None, b"", *self._watcher._keys))
+        self._watcher._record(topic, key, self._value(*records[topic]))
         if self._chance.random() < 0.1:  # one record shows on many pictures
             moment = RunStatus("demo", "load", 12.0, 60.0, 100.0)
             console = Console(file=StringIO(), width=self._chance.choice((1, 80, 140)))

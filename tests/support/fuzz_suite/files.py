@@ -140,7 +140,7 @@ class Files(Inputs):
         with suppress(ReportError):
             known = stored.copy_events(str(events), self._folder / "copy.parquet")
             rows = stored.load_events(self._folder / "copy.parquet", known)
-            run = run_of_files("own", "own.parquet", 0.5, 0.99, "")
+            run = run_of_files("own.parquet", 0.5, 0.99, "")
             with suppress(ReportError):
                 measure(msgspec.structs.replace(run, started_us=0), rows, stored.read_journal(journal), now_us=10**17)
 

@@ -90,7 +90,7 @@ def test_events_keep_their_own_times_live_and_simulated(tmp_path: Path) -> None:
     sent = build_events(scenario, trace)
     assert (sent.events, sent.duration_s, sent.partitions) == (3, 3, 5)
     live = scenario.with_trace(trace).for_live().load_spec().schedule()
-    (chunk,) = [chunk for chunk in sent.workload() if len(chunk) == 2]
+    (chunk,) = [chunk for chunk in sent.workload().chunks if len(chunk) == 2]
     assert chunk.intended_us.tolist() == live.offset_us[:2].tolist() == [100_000, 500_000]
     assert live.partition.tolist() == [1, 4, 1]
     assert live.key is not None
@@ -103,7 +103,7 @@ def test_events_per_second_are_sent_live_as_they_are_simulated(tmp_path: Path, t
     changes = {"load.trace": str(path), "spacing": "poisson", "split": "random", "max_replicas": 2}
     scenario = load_scenario("w1", changes).with_trace(read_trace(path))
     live = scenario.for_live().load_spec().schedule()
-    (simulated,) = build_events(scenario).workload()
+    (simulated,) = build_events(scenario).workload().chunks
     assert np.array_equal(simulated.intended_us, live.offset_us)
     assert np.array_equal(simulated.partition, live.partition)
     assert len(live) == read_trace(path).counts.sum()

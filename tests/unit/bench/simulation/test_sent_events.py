@@ -31,17 +31,17 @@ def table_of(chunks, seconds, partitions):
 )
 def test_the_table_counts_the_events_of_each_second_and_partition(name, changes) -> None:
     sent = build_events(load_scenario(name, changes))
-    assert np.array_equal(sent.table(), table_of(sent.workload(), sent.duration_s, sent.partitions))
+    assert np.array_equal(sent.table(), table_of(sent.workload().chunks, sent.duration_s, sent.partitions))
     assert sent.events == sent.table().sum()
 
 
 def test_a_long_run_comes_in_parts() -> None:
     sent = build_events(load_scenario("taxi"))
-    sizes = [len(chunk) for chunk in sent.workload()]
+    sizes = [len(chunk) for chunk in sent.workload().chunks]
     assert len(sizes) > 1
     assert max(sizes) < CHUNK_EVENTS + 400
     assert sum(sizes) == sent.events == 1_326_203
-    assert sum(len(chunk) for chunk in sent.workload()) == sent.events, "it can be sent again"
+    assert sum(len(chunk) for chunk in sent.workload().chunks) == sent.events, "it can be sent again"
 
 
 def test_a_trace_replaces_rate_and_duration_and_nothing_else() -> None:

@@ -4,7 +4,7 @@ They differ from textbooks in one point. If a consumer must be opened, it is the
 open already. The choice between open consumers ignores the owner. The loops are compiled.
 
 Modified Any Fit: consumers keep large partitions and pass on small ones. None of its four variants checks whether a
-move is needed, so small partitions always drift to consumers that rank higher.
+move is needed, so small partitions move to earlier consumers even if nothing is gained.
 """
 
 from dataclasses import dataclass

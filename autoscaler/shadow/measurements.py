@@ -68,7 +68,7 @@ def readers_of(topic: str, places: Mapping[str, Sequence[TopicPartition]]) -> di
 
 
 class LagClock:
-    """Measures the age of the oldest uncommitted event by the time at which the end offset passed that event."""
+    """Measures the age of the oldest uncommitted event: the time since the end offset passed that event."""
 
     def __init__(self) -> None:
         self._readings: deque[tuple[float, Floats]] = deque(maxlen=MAX_READINGS)

@@ -24,7 +24,7 @@ class Arrivals:
 
     def __post_init__(self) -> None:
         if len(self.intended_us) != len(self.partition):
-            raise ValueError(f"{len(self.intended_us)} intended times, {len(self.partition)} partitions: must be equal")
+            raise ValueError(f"{len(self.intended_us)} intended times for {len(self.partition)} events")
         if len(self.intended_us) and (self.intended_us[0] < 0 or (np.diff(self.intended_us) < 0).any()):
             raise ValueError("intended times must not be negative and must not decrease")
 

@@ -120,7 +120,7 @@ def place_partitions(
     """Return the placement for the replicas that are ready now.
 
     members: planned replicas. counted: the plan has only a count, so the assignor spreads the partitions over the ready
-    replicas. dying, dead: numbers of replicas that died, before and after their eviction. Partitions of a
+    replicas. dying: ids of replicas that died and are not evicted yet. dead: ids of evicted replicas. Partitions of a
     planned owner that does not exist, or of a dead replica, go to the ready replica with the fewest partitions.
     """
     ready = [member for member in members if member.ready]

@@ -114,7 +114,7 @@ def may_take(uncommitted: deque[int], offset: int, committed: int | None, limit:
 
 
 class RecentIds:
-    """A set of ids that drops the oldest. A high-water mark would need an order of ids, which a crash may change."""
+    """A set of ids that drops the oldest. The newest id alone is not enough: a crash may change their order."""
 
     def __init__(self, retention: int = MIN_REMEMBERED_IDS) -> None:
         self._least = self._retention = retention

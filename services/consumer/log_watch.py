@@ -1,4 +1,4 @@
-"""Detects that a partition's log is not the one that was read, so that no other log is served as its continuation.
+"""Detects that a partition has another log than the one that was read, so that the replica does not continue in it.
 
 A log may end before the next offset to read, because it was truncated or re-created. It may begin after that offset,
 because retention was faster than this group. aiokafka would continue at the log's start and report nothing.

@@ -117,7 +117,7 @@ class PodInstance:
 
     @property
     def description(self) -> str:
-        """The pod's name."""
+        """The pod's name with the word "pod", or that it is a new one."""
         return f"pod {self.pod.name}" if self.pod else "a new pod"
 
     @property

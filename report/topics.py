@@ -79,7 +79,7 @@ class RunReader:
                 yield _record(message)
             elif error.code() == KafkaError._PARTITION_EOF:
                 unread.discard((message.topic(), message.partition()))
-            else:
+            elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no group is needed for reading
                 raise self._away(error.str())
 
     def write_events(self, place: Path, refused: Mapping[str, int]) -> set[int]:

@@ -1,0 +1,172 @@
+"""The arrivals of the last intervals, by slot: which events wait, and when bursts arrive."""
+
+from collections import deque
+from math import ceil
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.model import GroupObservation, RecentArrivals
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+REMEMBERED: Final = 300
+"""Intervals that are remembered, fewer if they have more cells than MAX_CELLS."""
+MAX_CELLS: Final = 4_000_000
+"""Slots × partitions that are remembered: 32 MB."""
+RECENT: Final = 8
+"""Intervals that decide whether events arrive in bursts, and in which part of a slot."""
+
+
+class Window:
+    """The newest rows of a series, as one array."""
+
+    def __init__(self, length: int, shape: tuple[int, ...]) -> None:
+        self._length, self._end = length, 0
+        self._buffer = np.zeros((2 * length, *shape))
+
+    def append(self, row: Floats) -> None:
+        """Add a row. The oldest row leaves if the window is full."""
+        if self._end == len(self._buffer):
+            self._buffer[: self._length] = self._buffer[self._length :]
+            self._end = self._length
+        self._buffer[self._end] = row
+        self._end += 1
+
+    @property
+    def rows(self) -> Floats:
+        """The rows, oldest first."""
+        return self._buffer[max(0, self._end - self._length) : self._end]
+
+
+class ArrivalHistory:
+    """Events by slot and partition of the last decision intervals."""
+
+    def __init__(self) -> None:
+        self._window = Window(1, (0, 0))
+        self._bursts: deque[Flags | None] = deque(maxlen=REMEMBERED)
+        """For each interval the slots with a burst; None: events arrive between bursts, too."""
+        self._begin_s: deque[float] = deque(maxlen=RECENT)
+        self._last_s = 0.0
+        self.slot_s = 0.1
+        self.begun = np.zeros((0, 0))
+        """Arrivals of the present, unfinished interval, shape (slots, partitions)."""
+
+    @property
+    def intervals(self) -> Floats:
+        """The remembered intervals, oldest first, shape (intervals, slots, partitions)."""
+        return self._window.rows
+
+    @property
+    def last(self) -> Floats:
+        """The last interval, shape (slots, partitions)."""
+        return np.asarray(self._window.rows[-1])
+
+    @property
+    def interval_s(self) -> float:
+        """Length of an interval, in whole slots."""
+        return self.intervals.shape[1] * self.slot_s
+
+    @property
+    def begin_s(self) -> float:
+        """Earliest recent offset of arrivals within their slot, seconds."""
+        return min(self._begin_s, default=0.0)
+
+    @property
+    def in_bursts(self) -> bool:
+        """Whether events have arrived only in bursts lately."""
+        recent = [self._bursts[-one] for one in range(1, min(RECENT, len(self._bursts)) + 1)]
+        return all(one is not None for one in recent) and any(one is not None and one.any() for one in recent)
+
+    def observe(self, observation: GroupObservation) -> Floats:
+        """Add one interval. Return its events by partition."""
+        recent, slots = observation.recent, self._slots_of(observation)
+        if recent is not None and slots.any():
+            self._begin_s.append(recent.begin_s)
+        self._last_s, self.begun = observation.at_s, slots[:0]
+        if slots.shape != self.intervals.shape[1:]:  # partitions were added, or ticks were missed
+            self._window = Window(max(RECENT, min(REMEMBERED, MAX_CELLS // max(1, slots.size))), slots.shape)
+            self._bursts.clear()
+        self._window.append(slots)
+        self._bursts.append(_bursts_in(slots.sum(axis=1)))
+        return np.asarray(slots.sum(axis=0))
+
+    def begin(self, recent: RecentArrivals | None) -> bool:
+        """Add the arrivals before a decision between ticks. Return False if the interval is over."""
+        if recent is None or not len(self.intervals) or recent.counts.shape[1] != self.intervals.shape[2]:
+            return False
+        begun = np.concatenate((self.begun, np.asarray(recent.counts, np.float64)))
+        if len(begun) >= self.intervals.shape[1]:
+            return False
+        self.begun = begun
+        return True
+
+    def shape(self) -> Floats:
+        """Return the share of each partition's events that recent intervals had in each slot; even without events."""
+        recent = self.intervals[-RECENT:].sum(axis=0)
+        together = recent.sum(axis=1, keepdims=True)
+        total = together.sum()
+        together = together / total if total > 0 else np.full_like(together, 1 / len(together))
+        events = recent.sum(axis=0)
+        return np.where(events > 0, recent / np.maximum(events, 1e-9), together)
+
+    def normalised(self, values: Floats) -> Floats | None:
+        """Return the values of the last interval for the mean number of bursts; None if it has no burst."""
+        if not self.in_bursts:
+            return values
+        counts = [one.sum() for one in self._bursts if one is not None]
+        return np.asarray(values * (np.mean(counts) / counts[-1])) if counts[-1] else None
+
+    def moments(self, intervals: int) -> Ints:
+        """Return the slots at which a similar future began, of which the following intervals are known.
+
+        These are the beginnings of intervals. If events arrive in bursts, they are the slots at which the last burst
+        was as long ago as it is now, so that a path keeps the phase of regular bursts.
+        """
+        known, whole = self.intervals.shape[:2]
+        last = (known - intervals) * whole
+        ticks = np.arange(0, last + 1, whole)
+        if not self.in_bursts:
+            return ticks
+        flags = list(self._bursts)[-known:]
+        series = np.concatenate([np.zeros(whole, np.bool_) if one is None else one for one in flags])
+        bursts = np.flatnonzero(series)
+        after = bursts + (len(series) - bursts[-1])
+        found = after[(after <= np.append(bursts[1:], len(series))) & (after <= last)]
+        return found if len(found) >= RECENT else ticks
+
+    def waiting(self, lag: Floats, reach_s: float) -> Floats:
+        """Return the waiting events by age and partition, newest slot last: the newest `lag` events of each partition.
+
+        The rows cover one interval and `reach_s`. Older events are in the first row.
+        """
+        whole = self.intervals.shape[1]
+        slots = whole + ceil(reach_s / self.slot_s) + 1
+        newest = self.intervals[-ceil(slots / whole) :].reshape(-1, len(lag))
+        arrived = np.concatenate((newest, self.begun))[-slots:]
+        behind = np.cumsum(arrived[::-1], axis=0)[::-1]  # events of this slot and all later ones
+        waits = np.clip(lag - (behind - arrived), 0.0, arrived)
+        waits[0] += np.maximum(0.0, lag - behind[0])
+        return np.asarray(waits)
+
+    def _slots_of(self, observation: GroupObservation) -> Floats:
+        recent = observation.recent
+        if recent is not None and len(recent.counts):
+            self.slot_s, slots = recent.slot_s, np.asarray(recent.counts, np.float64)
+            return np.concatenate((self.begun, slots)) if self.begun.shape[1] == slots.shape[1] else slots
+        elapsed_s = observation.at_s - self._last_s if self._last_s else 1.0
+        rates = np.array([load.arrival_rate for load in observation.partitions])
+        slots = np.zeros((max(1, round(elapsed_s / self.slot_s)), len(rates)))
+        slots[-1] = rates * elapsed_s  # the worst case: all events of the interval arrived at once
+        return slots
+
+
+def _bursts_in(by_slot: Floats) -> Flags | None:
+    """Return which slots hold a burst (over half of the largest slot); None if other slots have many events, too."""
+    largest = by_slot.max()
+    bursts = by_slot > 0.5 * largest
+    only = 4 * bursts.sum() <= len(bursts) and not (by_slot[~bursts] > 0.05 * largest).any()
+    return bursts if only else None

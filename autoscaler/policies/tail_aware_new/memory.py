@@ -1,0 +1,188 @@
+"""What the policy remembers between ticks: late events, service rates, starts, handovers, and recent peaks."""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from math import exp
+from statistics import median_low
+from typing import Final
+
+import numpy as np
+
+from autoscaler.model import GroupObservation
+from autoscaler.policies.tail_aware_new.arrivals import Floats
+
+BUDGET_DECAY: Final = 0.9998
+"""Weight of earlier events in the budget after one more tick."""
+CHEAPEST: Final = 0.25
+"""Minimum budget factor."""
+DEAREST: Final = 16.0
+"""Maximum budget factor. More late events than cost that much are forgiven."""
+MAX_CORRECTION: Final = 0.7
+"""Maximum service-rate correction (natural logarithm): half of μ."""
+START_UPS: Final = 20
+"""Start-ups that are remembered."""
+
+
+class Budget:
+    """The late events that the SLO allows: a share 1 − q of all events."""
+
+    def __init__(self, percentile: float) -> None:
+        self.allowed_share = max(1e-5, 1 - percentile)  # an SLO of 100 % counts as 99.999 %
+        self._late = self._events = 0.0
+
+    def book(self, late: float, events: float) -> None:
+        """Add the late events and all events of one interval.
+
+        A debt beyond the maximum factor is forgiven: no price can recover it, and prices must come back.
+        """
+        self._events = self._events * BUDGET_DECAY + events
+        most = 0.5 * DEAREST ** (1 / 3) * self.allowed_share * max(1.0, self._events)
+        self._late = min(self._late * BUDGET_DECAY + late, most)
+
+    def factor(self, more: Floats) -> Floats:
+        """Return the budget factor once `more` events are late: 1 if half of the budget is spent."""
+        allowed = max(1.0, self.allowed_share * self._events)
+        return np.asarray(np.clip((2 * (self._late + more) / allowed) ** 3, CHEAPEST, DEAREST))
+
+
+class ServiceRateCorrection:
+    """Lowers the assumed μ of a replica while it reports more late events than the queue model explains (integral)."""
+
+    def __init__(self, allowed_share: float) -> None:
+        self._allowed_share = allowed_share
+        self._excess: dict[str, float] = {}
+        self._values: dict[str, float] = {}
+
+    def keep(self, replicas: Collection[str]) -> None:
+        """Forget all other replicas."""
+        self._excess = {name: value for name, value in self._excess.items() if name in replicas}
+        self._values = {name: value for name, value in self._values.items() if name in replicas}
+
+    def learn(self, replica: str, reported: float, explained: float, events: float) -> None:
+        """Add the late events of one interval. events: arrivals at this replica."""
+        self._excess[replica] = excess = max(0.0, 0.8 * self._excess.get(replica, 0.0) + reported - explained)
+        step = min(0.05, 0.2 * excess / max(1.0, events)) - self._allowed_share / 2
+        known = self._values.get(replica, self._typical)
+        self._values[replica] = min(MAX_CORRECTION, max(0.0, known + step))
+
+    def factor(self, replica: str = "") -> float:
+        """Return the factor on μ of a replica; without a name, of a new one."""
+        return exp(-self._values.get(replica, self._typical))
+
+    @property
+    def _typical(self) -> float:
+        return median_low(self._values.values()) if self._values else 0.0
+
+
+class StartUpTimes:
+    """How long starts take, as observed at ticks, and which replica serves a partition until its owner has started."""
+
+    def __init__(self) -> None:
+        self._known: frozenset[str] | None = None
+        self._last_s = 0.0
+        self._requested_s: dict[str, float] = {}
+        self._lasted_s: deque[float] = deque(maxlen=START_UPS)
+        self._serving: dict[int, str] = {}
+
+    def observe(self, observation: GroupObservation) -> None:
+        """Add a tick. A replica was requested at the tick before the first observation that contains it."""
+        for one in observation.replicas:
+            if not one.ready:
+                self._requested_s.setdefault(one.name, self._last_s)
+            elif one.name in self._requested_s:
+                self._lasted_s.append(observation.at_s - self._requested_s.pop(one.name))
+            elif self._known is not None and one.name not in self._known:
+                self._lasted_s.append(min(observation.startup_s, observation.at_s - self._last_s))
+        self._known = frozenset(observation.replica_names)
+        self._requested_s = {name: at_s for name, at_s in self._requested_s.items() if name in self._known}
+        self._last_s = observation.at_s
+
+    def serving(self, observation: GroupObservation) -> dict[int, str]:
+        """Return partition → replica that serves it now: the previous owner while its owner starts."""
+        ready, before = {one.name for one in observation.replicas if one.ready}, self._serving
+        self._serving = {
+            partition: before[partition] if owner not in ready and before.get(partition) in ready else owner
+            for partition, owner in observation.assignment.items()
+        }
+        return self._serving
+
+    def typical_s(self, configured_s: float) -> float:
+        """Return the third quartile of recent start-ups; at least the configured time until three were observed."""
+        lasted = sorted(self._lasted_s)
+        seen_s = lasted[min(len(lasted) - 1, 3 * len(lasted) // 4)] if lasted else 0.0
+        return seen_s if len(lasted) > 2 else max(configured_s, seen_s)
+
+    def remaining_s(self, observation: GroupObservation, typical_s: float) -> list[float]:
+        """Return how long each replica will still take to start. An overdue start takes another quarter of its time."""
+        so_far_s = [observation.at_s - self._requested_s.get(one.name, observation.at_s) for one in observation.replicas]
+        return [
+            0.0 if one.ready else max(typical_s - s, 0.25 * s)
+            for one, s in zip(observation.replicas, so_far_s, strict=True)
+        ]
+
+
+class Handovers:
+    """When the partitions that were moved will be served again."""
+
+    def __init__(self) -> None:
+        self._until_s: dict[int, float] = {}
+
+    def begin(self, observation: GroupObservation, moved: Iterable[int]) -> None:
+        """Note the partitions that a decision moves."""
+        self._until_s |= dict.fromkeys(moved, observation.at_s + observation.rebalance_time_s)
+
+    def remaining_s(self, observation: GroupObservation) -> Floats:
+        """Return the remaining pause of each partition."""
+        at_s = observation.at_s
+        self._until_s = {number: until_s for number, until_s in self._until_s.items() if until_s > at_s}
+        if not self._until_s:
+            return np.zeros(len(observation.partitions))
+        return np.array([self._until_s.get(one.partition, at_s) - at_s for one in observation.partitions])
+
+
+class Reports:
+    """Late events as the replicas report them. For silent replicas, the queue model's count is used until they report."""
+
+    def __init__(self) -> None:
+        self.reported: dict[str, float] = {}
+        """Replica → late events reported since the last booking."""
+        self._assumed: dict[str, float] = {}
+        """Replica → late events that were booked without a report."""
+
+    def add(self, observation: GroupObservation) -> None:
+        """Add the reports of one observation, including those of replicas that leave."""
+        each = [(one.name, one.late) for one in observation.replicas]
+        for name, late in (*each, *observation.late_of_removed_replicas.items()):
+            if late is not None:
+                more = max(0.0, late - self._assumed.pop(name, 0.0))
+                self.reported[name] = self.reported.get(name, 0.0) + more
+
+    def book(self, modelled: Mapping[str, float]) -> float:
+        """Return the late events of one interval. modelled: late events by replica according to the queue model."""
+        missing = {name: late for name, late in modelled.items() if name not in self.reported}
+        total = sum(self.reported.values()) + sum(missing.values())
+        self._assumed = {name: self._assumed.get(name, 0.0) + late for name, late in missing.items()}
+        self.reported = {}
+        return total
+
+
+class RecentPeaks:
+    """The replica counts that the arrivals of the last seconds needed.
+
+    The count at the beginning is one of them: until arrivals have been observed, nothing better is known.
+    """
+
+    def __init__(self, keep_s: float) -> None:
+        self._keep_s = keep_s
+        self._counts: deque[tuple[float, int]] = deque()
+
+    def observe(self, at_s: float, count: int) -> None:
+        """Add the count that the latest arrivals needed."""
+        self._counts.append((at_s, count))
+        while self._counts[0][0] < at_s - self._keep_s - 1e-6:
+            self._counts.popleft()
+
+    @property
+    def most(self) -> int:
+        """Highest of them; 0 if nothing was observed."""
+        return max((count for _, count in self._counts), default=0)

@@ -1,0 +1,360 @@
+"""The policy: carries out each plan in a queue model, on the arrivals that may come, and chooses the cheapest."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from autoscaler.model import Alternative, Decision, GroupObservation, Plan, RecentArrivals
+from autoscaler.packing.owners import fresh_names
+from autoscaler.policies.planning import change, no_change, number
+from autoscaler.policies.settings import PolicySettings
+from autoscaler.policies.tail_aware_new.arrivals import ArrivalHistory, Floats, Ints
+from autoscaler.policies.tail_aware_new.forecast import Ensemble, Paths
+from autoscaler.policies.tail_aware_new.memory import (
+    Budget,
+    Handovers,
+    RecentPeaks,
+    Reports,
+    ServiceRateCorrection,
+    StartUpTimes,
+)
+from autoscaler.policies.tail_aware_new.plans import PINNED, Plans, add_plans
+from autoscaler.policies.tail_aware_new.queues import (
+    Execution,
+    Grid,
+    Group,
+    execution_times,
+    late_by_replica,
+    late_of_plans,
+    pooled_need,
+)
+from contracts.settings import Settings, setting
+
+MAX_COUNTS: Final = 8
+"""Replica counts that are considered at first."""
+LARGE: Final = 1_000
+"""Partitions from which fewer counts are considered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TailAwareSettings(Settings):
+    """Prices are in seconds of a replica."""
+
+    price: float = setting(0.05, "share", above=0)
+    """Price of late events: all events that may be late (1 − q) cost this share of the work. Sixteen times as much at
+    most if the SLO is not met."""
+    start_price_s: float = setting(1.0, "s", least=0)
+    """Cost of starting a replica, in replica-seconds."""
+    change_price_s: float = setting(0.1, "s", least=0)
+    """Cost of a rebalance, in replica-seconds."""
+    move_price_s: float = setting(0.02, "s", least=0)
+    """Cost of moving a partition, in replica-seconds."""
+    keep_s: float = setting(300.0, "s", least=0)
+    """How long replicas are kept after a peak if a start takes longer than the latency target."""
+    lead_factor: float = setting(6.5, least=0)
+    """Handovers may begin up to lead_factor·t_r early, when fewer events are affected."""
+
+
+class Situation(NamedTuple):
+    """All that plans are compared by."""
+
+    group: Group
+    present: int
+    """Number of present replicas."""
+    waiting: Floats
+    paths: Paths
+    grid: Grid
+    start_s: float
+    """Time that a new replica needs to start."""
+    paid_s: float
+    """Time for which the replicas of a plan are paid."""
+    interval_s: float
+
+
+class Candidate(NamedTuple):
+    """A plan with its prediction."""
+
+    owners: Ints
+    replicas: tuple[int, ...]
+    late: float
+    """Expected late events."""
+    cost: float
+    moved: int
+    lasts: bool
+    """Whether no replica has more events in an interval than it can serve in that time."""
+
+
+class TailAware:
+    """Predicts the late events of several plans and chooses the one with the lowest cost."""
+
+    name = "tail-aware-new"
+
+    def __init__(self, settings: PolicySettings, options: TailAwareSettings | None = None) -> None:
+        self.settings, self.options = settings, options or TailAwareSettings()
+        self._history = ArrivalHistory()
+        self._ensemble = Ensemble(self._history)
+        self._budget = Budget(settings.percentile)
+        self._correction = ServiceRateCorrection(self._budget.allowed_share)
+        self._startups = StartUpTimes()
+        self._handovers = Handovers()
+        self._reports = Reports()
+        self._peaks = RecentPeaks(self.options.keep_s)
+        self._before: tuple[Situation, Candidate] | None = None
+        """The last tick and its plan."""
+        self._numbers: dict[str, int] = {}
+        """Number of each replica at the last tick, by name."""
+        self._late_upstream = 0.0
+        self._urgent = False
+        self.early = False
+        """Whether the last decision was made between two ticks. There is at most one in an interval."""
+        self.late = 0.0
+        """Late events of the last interval, including upstream."""
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the cheapest plan."""
+        self._reports.add(observation)
+        self._late_upstream += observation.late_upstream
+        urgent, self._urgent = self._urgent, False
+        if not observation.partitions:
+            return no_change(observation, "the topic has no partitions")
+        if urgent and self._before is not None and self._history.begin(observation.recent):
+            self.early = True
+            now = self._meanwhile(observation, self._before[0])
+        else:
+            self.early = False
+            now = self._at_tick(observation)
+        found = self._compare(now)
+        least = now.present if self.early else min(now.present, self._peaks.most)
+        allowed = [one for one in found if len(one.replicas) >= now.present or (one.lasts and not self.early)]
+        if not allowed:
+            return no_change(observation, "no change before the next tick would help")
+        chosen = min([one for one in allowed if len(one.replicas) >= least] or allowed, key=_cost)
+        if not self.early:
+            self._before = now, chosen
+        return self._decision(observation, now, chosen, found)
+
+    def urgent(self, arrived: RecentArrivals) -> bool:
+        """Return whether more events since the last tick would be late than predicted. At most once between ticks."""
+        if self._before is None or self.early:
+            return False
+        now, chosen = self._before
+        slots = len(arrived.counts)
+        if not 1 <= slots < len(self._history.last) or arrived.counts.shape[1] != len(now.group.owners):
+            return False
+        if not arrived.counts.any():
+            return False
+        counts = np.asarray(arrived.counts, np.float64)
+        late = _replayed(now, chosen, np.stack((counts, np.zeros_like(counts))))[1].sum(axis=1)
+        self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)
+        return self._urgent
+
+    def _at_tick(self, observation: GroupObservation) -> Situation:
+        """Learn from the last interval; return the situation."""
+        history, grid_before = self._history, self._before
+        self._startups.observe(observation)
+        counts = history.observe(observation)
+        if grid_before is not None and len(grid_before[0].group.owners) == len(counts):
+            self._learn(observation, *grid_before)
+        self._budget.book(self._book(), float(counts.sum()))
+        start_s = self._startups.typical_s(observation.startup_s)
+        interval_s = history.interval_s
+        target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
+        pause_s = observation.rebalance_time_s
+        near = max(1, ceil(max(target_s, pause_s * (1 + self.options.lead_factor)) / interval_s - 1e-9))
+        far = ceil((start_s + interval_s) / interval_s - 1e-9) if start_s > 0 else 0
+        horizon = max(near, far)
+        self._ensemble.observe(counts, horizon, observation.inflow)
+        group, waiting = self._group(observation)
+        rate = float(group.rates[-1])
+        if start_s > target_s:
+            if not self._numbers:
+                self._peaks.observe(observation.at_s, observation.requested_replicas)
+            newest = history.intervals[-3:].sum(axis=2).reshape(1, -1)
+            need = pooled_need(newest, 0.0, rate, history.slot_s, target_s, len(counts))
+            self._peaks.observe(observation.at_s, int(need[0]))
+        present = len(observation.replicas)
+        return Situation(
+            group=group,
+            present=present,
+            waiting=waiting,
+            paths=self._ensemble.paths(horizon, float(group.rates[:present].sum()) or rate),
+            grid=Grid(
+                history.slot_s, history.begin_s, target_s, interval_s + pause_s + start_s + 0.5 * target_s, start_s > 0
+            ),
+            start_s=start_s,
+            paid_s=near * interval_s,
+            interval_s=interval_s,
+        )
+
+    def _meanwhile(self, observation: GroupObservation, then: Situation) -> Situation:
+        """Return the situation between two ticks: that of the last tick, with the arrivals since then."""
+        begun, growth = self._history.begun, 1.0
+        by_slot, came = begun.sum(axis=1), float(begun.sum())
+        predicted = float(then.paths.sizes.sum())
+        if predicted > 0 and by_slot.max() <= 0.6 * came:  # in a burst, the beginning says nothing of the rest
+            growth = max(1.0, came * len(self._history.last) / len(begun) / predicted)
+        group, waiting = self._group(observation)
+        events = growth * np.concatenate((then.paths.events[:, len(begun) :], then.paths.events[:, : len(begun)]), axis=1)
+        paths = then.paths._replace(events=events, sizes=growth * then.paths.sizes)
+        return then._replace(group=group, waiting=waiting, paths=paths, present=len(observation.replicas))
+
+    def _group(self, observation: GroupObservation) -> tuple[Group, Floats]:
+        """Return the group with numbered replicas, new ones included, and the waiting events."""
+        replicas, startups = observation.replicas, self._startups
+        start_s = startups.typical_s(observation.startup_s)
+        index = {name: place for place, name in enumerate(observation.replica_names)}
+        owners, serving = (
+            np.array([index.get(names.get(load.partition, ""), -1) for load in observation.partitions], np.int64)
+            for names in (observation.assignment, startups.serving(observation))
+        )
+        self._correction.keep(observation.replica_names)
+        new, typical = len(owners), observation.service_rate * self._correction.factor()
+        each = [(one.service_rate or observation.service_rate) * self._correction.factor(one.name) for one in replicas]
+        group = Group(
+            owners=owners,
+            serving=serving,
+            in_handover_s=self._handovers.remaining_s(observation),
+            starting_s=np.array([*startups.remaining_s(observation, start_s), *[start_s] * new]),
+            rates=np.array([*each, *[typical] * new]),
+            pause_s=observation.rebalance_time_s,
+            stops_all=observation.stops_all,
+        )
+        lag = np.array([float(load.lag) for load in observation.partitions])
+        if observation.commit_age_s:
+            # events that were served since the commits still count as lag
+            held = np.bincount(serving + 1, lag, minlength=len(group.rates) + 1)
+            done = np.append(0.0, group.rates * observation.commit_age_s)
+            lag = lag * (np.maximum(0.0, held - done) / np.maximum(1.0, held))[serving + 1]
+        return group, self._history.waiting(lag, self.settings.latency_target_s)
+
+    def _learn(self, observation: GroupObservation, then: Situation, chosen: Candidate) -> None:
+        """Compare the reports with a replay of the last interval."""
+        arrived = self._history.last
+        due, every = _replayed(then, chosen, arrived[None], due_s=len(arrived) * then.grid.slot_s)[:, 0]
+        got = np.bincount(chosen.owners, arrived.sum(axis=0), minlength=len(every))
+        self._modelled = {name: float(due[place]) for name, place in self._numbers.items() if place < len(due)}
+        for name, late in self._reports.reported.items():
+            place = self._numbers.get(name)
+            if place is not None and place < len(every) and name in observation.replica_names:
+                self._correction.learn(name, late, float(every[place]), float(got[place]))
+
+    _modelled: dict[str, float] = {}
+
+    def _book(self) -> float:
+        self.late = self._reports.book(self._modelled) + self._late_upstream
+        self._late_upstream = 0.0
+        return self.late
+
+    def _compare(self, now: Situation) -> list[Candidate]:
+        """Return the plans that could follow, with their predictions."""
+        group, paths, grid = now.group, now.paths, now.grid
+        partitions = len(group.owners)
+        found, done = Plans([], []), list[Candidate]()
+        if now.present and (group.owners >= 0).all():
+            found.owners.append(group.owners)
+            found.replicas.append(tuple(range(now.present)))
+        loads = [paths.sizes + 1e-6]
+        if len(found.owners):
+            done = self._predicted(now, found)
+            if done[0].late > 1e-6:
+                loads.append(paths.sizes + now.waiting.sum(axis=0) + 1e-6)
+        by_path = paths.events.sum(axis=2)
+        waits = float(now.waiting.sum())
+        needs = pooled_need(by_path, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, partitions)
+        counts = sorted({*needs.tolist(), *(needs + 1).tolist(), now.present, max(1, now.present - 1)} & {*range(1, partitions + 1)})
+        most = MAX_COUNTS if partitions < LARGE else 3
+        if len(counts) > most:
+            counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
+        while counts:
+            add_plans(found, group, loads, now.present, counts)
+            done = self._predicted(now, found)
+            best = min(done, key=_cost)
+            top = max(counts)
+            more = len(best.replicas) == top and best.late > 1e-6 and top < partitions and partitions < LARGE
+            counts = [one for one in range(top + 1, min(partitions, top + 2) + 1)] if more else []
+        return done
+
+    def _predicted(self, now: Situation, found: Plans) -> list[Candidate]:
+        owners = np.array(found.owners)
+        group, paths, options = now.group, now.paths, self.options
+        highest = int(max(owners.max(), max(max(one) for one in found.replicas), now.present - 1)) + 1
+        seen = group._replace(rates=group.rates[:highest], starting_s=group.starting_s[:highest])
+        lost, every = late_of_plans(now.waiting, paths.events, owners, seen, now.grid)
+        middle = paths.middle
+        late = lost @ paths.weights + every[:, middle] - lost[:, middle]  # and what is expected later
+        moves = owners != group.owners
+        moved = np.count_nonzero(moves, axis=1)
+        counts = np.array([len(one) for one in found.replicas])
+        starts = np.array([sum(one >= now.present for one in each) for each in found.replicas])
+        price = options.price / (group.rates[-1] * self._budget.allowed_share)
+        cost = counts * now.paid_s + starts * options.start_price_s + price * late * self._budget.factor(late)
+        cost += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != now.present))
+        cost += PINNED * np.count_nonzero(moves & (group.in_handover_s > 0), axis=1)
+        done = []
+        for place, (plan, replicas) in enumerate(zip(*found, strict=True)):
+            load = np.bincount(plan, paths.sizes, minlength=highest)
+            shared = np.bincount(plan, minlength=highest) > 1
+            lasts = bool((load <= seen.rates * now.interval_s)[shared].all())
+            done.append(Candidate(plan, replicas, float(late[place]), float(cost[place]), int(moved[place]), lasts))
+        return done
+
+    def _decision(
+        self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]
+    ) -> Decision:
+        names = dict(enumerate(observation.replica_names))
+        fresh = fresh_names(self.settings.replica_prefix, {*names.values(), *observation.assignment.values()})
+        names |= {replica: next(fresh) for replica in chosen.replicas if replica >= now.present}
+        if not self.early:
+            self._numbers = {name: place for place, name in names.items()}
+        partitions = [load.partition for load in observation.partitions]
+        owners = dict(zip(partitions, map(names.__getitem__, chosen.owners.tolist()), strict=True))
+        moved = np.flatnonzero(chosen.owners != now.group.owners).tolist()
+        self._handovers.begin(observation, [partitions[place] for place in moved])
+        decision = change(observation, Plan(tuple(names[one] for one in chosen.replicas), owners), _why(now, chosen, found))
+        return replace(decision, alternatives=tuple(_alternatives(now, chosen, found)))
+
+
+def _replayed(now: Situation, plan: Candidate, paths: Floats, due_s: float = 0.0) -> Floats:
+    """Return the late events by kind, path and replica under a plan: those due until `due_s`, and all."""
+    highest = max(int(plan.owners.max()), now.present - 1) + 1
+    group = now.group._replace(rates=now.group.rates[:highest], starting_s=now.group.starting_s[:highest])
+    switch_s, ready_s, _ = execution_times(plan.owners, group)
+    some = np.arange(len(plan.owners))
+    execution = Execution(some, group.serving, plan.owners, switch_s, ready_s, group.rates)
+    return late_by_replica(now.waiting, paths, execution, now.grid._replace(saved_s=due_s, extrapolate=False))
+
+
+def _cost(one: Candidate) -> float:
+    return one.cost
+
+
+def _alternatives(now: Situation, chosen: Candidate, found: list[Candidate]) -> Iterator[Alternative]:
+    cheapest: dict[int, Candidate] = {}
+    for one in sorted(found, key=_cost):
+        cheapest.setdefault(len(one.replicas), one)
+    cheapest.pop(len(chosen.replicas), None)
+    for one in (chosen, *cheapest.values()):
+        yield Alternative(len(one.replicas), one.moved, _in_sla(now, one), one.cost)
+
+
+def _in_sla(now: Situation, one: Candidate) -> float:
+    events = max(1.0, float(now.waiting.sum() + now.paths.events[now.paths.middle].sum()))
+    return min(1.0, max(0.0, 1 - one.late / events))
+
+
+def _why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:
+    text = f"{number(float(now.paths.sizes.sum()))} events expected per interval; {_describe(now, chosen)}"
+    staying = next((one for one in found if not one.moved and len(one.replicas) == now.present), None)
+    if staying is not None and staying is not chosen and (chosen.moved or len(chosen.replicas) != now.present):
+        return f"{text}; without a change: {_describe(now, staying).removeprefix('with ')}"
+    others = [one for one in found if len(one.replicas) != len(chosen.replicas)]
+    return f"{text}, {_describe(now, min(others, key=_cost))}" if others else text
+
+
+def _describe(now: Situation, one: Candidate) -> str:
+    count = len(one.replicas)
+    replicas = f"{count} replica" + "s" * (count != 1)
+    return f"with {replicas} {100 * _in_sla(now, one):.4g} % in time at cost {number(one.cost)}"

@@ -167,22 +167,30 @@ class Reports:
 
 
 class RecentPeaks:
-    """The replica counts that the arrivals of the last seconds needed.
+    """How many replicas to keep because the load could return before a start is over.
 
-    The count at the beginning is one of them: until arrivals have been observed, nothing better is known.
+    Each of the last intervals counts as far as the load could get there in the time of a start: from the present load,
+    by at most the largest change within such a time. The count at the beginning counts, too: until arrivals have been
+    observed, nothing better is known.
     """
 
     def __init__(self, keep_s: float) -> None:
         self._keep_s = keep_s
-        self._counts: deque[tuple[float, int]] = deque()
+        self._needs: deque[tuple[float, float, int]] = deque()
+        """(Time, events of the interval, replicas that it needed)."""
 
-    def observe(self, at_s: float, count: int) -> None:
-        """Add the count that the latest arrivals needed."""
-        self._counts.append((at_s, count))
-        while self._counts[0][0] < at_s - self._keep_s - 1e-6:
-            self._counts.popleft()
+    def observe(self, at_s: float, events: float, count: int) -> None:
+        """Add an interval. events: 0 for a count that does not depend on the load."""
+        self._needs.append((at_s, events, count))
+        while self._needs[0][0] < at_s - self._keep_s - 1e-6:
+            self._needs.popleft()
 
-    @property
-    def most(self) -> int:
-        """Highest of them; 0 if nothing was observed."""
-        return max((count for _, count in self._counts), default=0)
+    def least(self, lead: int) -> int:
+        """Return the replicas to keep; 0 if nothing was observed. lead: intervals until a new replica serves."""
+        if not self._needs:
+            return 0
+        events, counts = np.array([events for _, events, _ in self._needs]), np.array([one for *_, one in self._needs])
+        known = events[events > 0] if lead < len(events) else events
+        change = float(np.abs(known[lead:] - known[:-lead]).max(initial=0.0)) if lead < len(known) else np.inf
+        share = np.minimum(1.0, (events[-1] + change) / np.maximum(events, 1e-9))
+        return int(np.ceil((counts * share).max() - 1e-9))

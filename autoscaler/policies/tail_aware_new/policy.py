@@ -35,6 +35,8 @@ from contracts.settings import Settings, setting
 
 MAX_COUNTS: Final = 8
 """Replica counts that are considered at first."""
+EAGER_LEAD: Final = 3.0
+"""Factor on `lead_factor` if a rebalance stops all partitions: then it must pay off over a longer time."""
 LARGE: Final = 1_000
 """Partitions from which fewer counts are considered."""
 
@@ -127,7 +129,7 @@ class TailAware:
             self.early = False
             now = self._at_tick(observation)
         found = self._compare(now)
-        least = now.present if self.early else min(now.present, self._peaks.most)
+        least = now.present if self.early else min(now.present, self._peaks.least(max(1, ceil(now.start_s / now.interval_s)) + 1))
         allowed = [one for one in found if len(one.replicas) >= now.present or (one.lasts and not self.early)]
         if not allowed:
             return no_change(observation, "no change before the next tick would help")
@@ -163,7 +165,8 @@ class TailAware:
         interval_s = history.interval_s
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
         pause_s = observation.rebalance_time_s
-        near = max(1, ceil(max(target_s, pause_s * (1 + self.options.lead_factor)) / interval_s - 1e-9))
+        lead_s = pause_s * (1 + self.options.lead_factor * (EAGER_LEAD if observation.stops_all else 1))
+        near = max(1, ceil(max(target_s, lead_s) / interval_s - 1e-9))
         far = ceil((start_s + interval_s) / interval_s - 1e-9) if start_s > 0 else 0
         horizon = max(near, far)
         self._ensemble.observe(counts, horizon, observation.inflow)
@@ -171,10 +174,10 @@ class TailAware:
         rate = float(group.rates[-1])
         if start_s > target_s:
             if not self._numbers:
-                self._peaks.observe(observation.at_s, observation.requested_replicas)
+                self._peaks.observe(observation.at_s, 0.0, observation.requested_replicas)
             newest = history.intervals[-3:].sum(axis=2).reshape(1, -1)
             need = pooled_need(newest, 0.0, rate, history.slot_s, target_s, len(counts))
-            self._peaks.observe(observation.at_s, int(need[0]))
+            self._peaks.observe(observation.at_s, float(counts.sum()), int(need[0]))
         present = len(observation.replicas)
         return Situation(
             group=group,

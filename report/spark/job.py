@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from report import ReportError, stored
 from report.figures import report_rows
@@ -15,9 +15,6 @@ from report.spark import innermost_cause
 from report.spark.rows import SparkRows
 from report.spark.topics import write_events
 from report.topics import RunReader, gather, report_here
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
 
 LOG_FILE: Final = "spark.log"
 SCRATCH_FOLDER: Final = "rows.tmp"
@@ -61,7 +58,7 @@ def report_files(folder: Path, run: RunInfo, master: str, events: str, journal: 
         shutil.rmtree(place.parent, ignore_errors=True)
 
 
-def _context(folder: Path, master: str) -> "SparkContext":
+def _context(folder: Path, master: str) -> Any:
     from report.spark.session import await_workers, open_session  # noqa: PLC0415
 
     spark = open_session(master or "local[2]", folder / LOG_FILE)

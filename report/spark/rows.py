@@ -3,14 +3,11 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from report.columns import divide, integers, numbered
 from report.stored import CUSTOMER_COLUMN, OPTIONAL_COLUMNS, check_events, row_groups
 from report.table import T, Table, concat
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
 
 EVENTS_PER_TASK: Final = 1_500_000
 COMMON_COLUMNS: Final = (
@@ -20,9 +17,9 @@ COMMON_COLUMNS: Final = (
 
 
 class SparkRows:
-    """Event rows in the Parquet at `place`. A worker reads a row group; Spark brings equal values together."""
+    """Event rows in the Parquet at `place`. context: SparkContext. A worker reads a row group; Spark brings equal values together."""
 
-    def __init__(self, context: "SparkContext", place: Path, known: frozenset[str] = OPTIONAL_COLUMNS) -> None:
+    def __init__(self, context: Any, place: Path, known: frozenset[str] = OPTIONAL_COLUMNS) -> None:
         self.known = known & {*check_events(place)}
         groups = [group for group in row_groups(place) if group[2]]
         self._tables = context.parallelize(groups, max(1, len(groups))).map(_table)

@@ -3,22 +3,19 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 from zlib import crc32
 
 from contracts.topics import Topic
 from report.records import JoinedEvents, Record, event_id
 from report.topics import RunReader
 
-if TYPE_CHECKING:
-    from pyspark import SparkContext
-
 RECORDS_PER_TASK: Final = 500_000
 """Records that a task joins in its memory."""
 
 
-def write_events(place: Path, refused: Mapping[str, int], *, context: "SparkContext", reader: RunReader) -> set[int]:
-    """Read each partition in a task, then join all records of an event in one: an EventWriter."""
+def write_events(place: Path, refused: Mapping[str, int], *, context: Any, reader: RunReader) -> set[int]:
+    """Read each partition in a task, then join all records of an event in one: an EventWriter. context: SparkContext."""
     parts = reader.partitions(reader.events)
     tasks = max(context.defaultParallelism, -(-reader.count() // RECORDS_PER_TASK))
     records = context.parallelize(parts, len(parts)).flatMap(partial(_read, reader.folder)).keyBy(event_id)

@@ -59,6 +59,7 @@ def report_files(folder: Path, run: RunInfo, master: str, events: str, journal: 
 
 
 def _context(folder: Path, master: str) -> Any:
+    """Return a SparkContext."""
     from report.spark.session import await_workers, open_session  # noqa: PLC0415
 
     spark = open_session(master or "local[2]", folder / LOG_FILE)

@@ -17,7 +17,7 @@ COMMON_COLUMNS: Final = (
 
 
 class SparkRows:
-    """Event rows in the Parquet at `place`. context: SparkContext. A worker reads a row group; Spark brings equal values together."""
+    """Event rows in the Parquet at `place`. A worker reads a row group; Spark brings equal values together."""
 
     def __init__(self, context: Any, place: Path, known: frozenset[str] = OPTIONAL_COLUMNS) -> None:
         self.known = known & {*check_events(place)}

@@ -101,7 +101,6 @@ WORKLOADS: Final[dict[str, Workload]] = {
         _levels("smoke", "10, 60, 10 events/s, five seconds each", (5, 10), (5, 60), (5, 10)),
         _levels("surge", "20, 110, 20 events/s, 30 s each", (30, 20), (30, 110), (30, 20)),
         _levels("steady-150", "150 events/s for 60 s", (60, 150)),
-        _levels("steady-350", "350 events/s for 60 s", (60, 350)),
         _levels("step", "80, 330, 130 events/s, 200 s each", (200, 80), (200, 330), (200, 130)),
         _of("ramp", "30 to 450 events/s in a straight line, and down again twice as fast", shapes.ramp),
         _of("sine", "five periods of two minutes between 40 and 400 events/s", shapes.sine),

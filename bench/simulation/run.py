@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from itertools import pairwise
+from math import ceil
 from typing import Any, Final
 
 import msgspec
@@ -117,7 +118,7 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
     table, target_s = sent.table(), target.latency_target_s
     packed = per_second_packing(table, service_rate=rate, latency_target_s=target_s, bursts=bursts)
     in_sla = in_sla_share(run.latency_us, target_s, lost)
-    past = _events_before(first_surge_end_s(scenario, packed), sent, run)
+    past = table[: first_surge_end_s(scenario, packed)].sum()
     return SimulationResult(
         scenario=scenario.name,
         policy=run.policy,
@@ -143,8 +144,8 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
     )
 
 
-def first_surge_end_s(scenario: Scenario, packed: IntArray) -> float:
-    """Return the end of the first surge in seconds; 0 if the replicas of the start are enough for every second.
+def first_surge_end_s(scenario: Scenario, packed: IntArray) -> int:
+    """Return the end of the first surge in whole seconds; 0 if the replicas of the start are enough for every second.
 
     The first surge begins in the first second whose events need more replicas than the run starts with. No policy can
     have them earlier than after a decision interval, a start and a rebalance. It lasts twice as long, because the new
@@ -153,17 +154,7 @@ def first_surge_end_s(scenario: Scenario, packed: IntArray) -> float:
     over = np.flatnonzero(packed > scenario.autoscaler.initial_replicas)
     settings = settings_of(scenario)
     added_s = settings.decision_interval_s + settings.policy_startup_s + settings.rebalance.model_rebalance_time_s
-    return float(over[0]) + 2 * added_s if len(over) else 0.0
-
-
-def _events_before(at_s: float, sent: SentEvents, run: Run) -> int:
-    at_us, count = round(at_s * 1e6), 0
-    times_us = [run.events.intended_us] if len(run.events) else (chunk.offset_us for chunk in sent.chunks())
-    for some_us in times_us:
-        count += int(np.searchsorted(some_us, at_us))
-        if len(some_us) and some_us[-1] >= at_us:
-            break
-    return count
+    return ceil(over[0] + 2 * added_s) if len(over) else 0
 
 
 def percentile_s(values_us: IntArray, percentile: float) -> float | None:

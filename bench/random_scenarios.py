@@ -1,6 +1,6 @@
 """Random scenarios in which replicas take time to start. A scenario's number is the seed of its curve and settings.
 
-Numbers 1 to 100 are for development. Those from 1001 to 1100 are for reports, and nobody tunes anything on them.
+Numbers 1 to 100 are for development. Those from 1001 to 1100 are for reports, and nothing is tuned on them.
 """
 
 import re
@@ -43,7 +43,7 @@ CURVES: Final = (
     ", ".join(["LEVEL for CALM"] * 12),
     "low for CALM, high for BUSY, to middle in 40, to low in 120",  # a crowd that goes slowly
 )
-"""Curves, which repeat. Each word in capitals is drawn anew."""
+"""Curves, which repeat. A value is drawn for each word in capitals."""
 PEAK_REPLICAS: Final = (2.0, 9.0)
 """Range of the highest load."""
 MAX_PARTITION_LOAD: Final = 0.6

@@ -183,7 +183,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     """
     name, raw = _named_table(name_or_path)
     problems = _make_sections(raw)
-    problems += _override(raw, raw.pop(CHANGES)) + _override(raw, overrides or {})
+    problems += _override(raw, raw.pop(CHANGES), f"{CHANGES}.") + _override(raw, overrides or {})
     _add_defaults(raw, name)
     options = raw.pop(OPTIONS)
     stages, stage_problems = _stages(raw.pop(STAGES, []))
@@ -255,7 +255,7 @@ def _add_defaults(raw: dict[str, Any], name: str) -> None:
             scaling.setdefault("initial_replicas", count)
 
 
-def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
+def _override(raw: dict[str, Any], overrides: Mapping[str, Any], source: str = "--set ") -> list[str]:
     """Apply overrides to `raw`; return a problem for each key that matches no field or several fields."""
     problems = []
     for key, value in overrides.items():
@@ -269,7 +269,7 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         if len(matching) != 1:
             known = [_dotted(section, name) for section, name in matching or _fields()]
             other = f"{unknown_name(key, known)} `tailpack show setting {key}` lists similar ones"
-            problems.append(f"--set {key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
+            problems.append(f"{source}{key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
             continue
         section, name = matching[0]
         present = {name: value} if section == OPTIONS else present_names({name: value}, SECTIONS[section])

@@ -55,7 +55,7 @@ class Bursts(Settings):
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the rules of the base class and those that keep bursts in order."""
+        """Return the rules of the base class and BURST_RULES, which check the settings of bursts."""
         return (*super().rules(), *BURST_RULES)
 
     def phase_s(self, seed: int) -> float:

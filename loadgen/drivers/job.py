@@ -34,7 +34,7 @@ _sleep: Final = get_original("time", "sleep")
 def pause(pause_s: float) -> None:
     """Let other greenlets run for `pause_s` seconds, and return on time. No greenlet runs in the last LOOP_S.
 
-    A pause of gevent alone would end up to 1 ms late, at a whole millisecond of its event loop.
+    gevent alone would return up to 1 ms late, because its event loop wakes only at whole milliseconds.
     """
     until_s = time.perf_counter() + pause_s
     gevent.sleep(max(pause_s - LOOP_S, 0))

@@ -114,11 +114,13 @@ class ArrivalHistory:
         return np.where(events > 0, recent / np.maximum(events, 1e-9), together)
 
     def normalised(self, values: Floats) -> Floats | None:
-        """Return the values of the last interval for the mean number of bursts; None if it has no burst."""
+        """Return the values of the last interval for the usual number of bursts; None if it has no burst."""
         if not self.in_bursts:
             return values
-        counts = [one.sum() for one in self._bursts if one is not None]
-        return np.asarray(values * (np.mean(counts) / counts[-1])) if counts[-1] else None
+        count, whole = self._bursts[-1].sum(), self.intervals.shape[1]  # type: ignore[union-attr]
+        gaps = np.diff(np.flatnonzero(self._burst_series()))
+        # the median gap, because a silence must not make later bursts look rare
+        return np.asarray(values * (whole / np.median(gaps) / count if len(gaps) else 1.0)) if count else None
 
     def moments(self, intervals: int) -> Ints:
         """Return the slots at which a similar future began, of which the following intervals are known.
@@ -131,8 +133,7 @@ class ArrivalHistory:
         ticks = np.arange(0, last + 1, whole)
         if not self.in_bursts:
             return ticks
-        flags = list(self._bursts)[-known:]
-        series = np.concatenate([np.zeros(whole, np.bool_) if one is None else one for one in flags])
+        series = self._burst_series()
         bursts = np.flatnonzero(series)
         after = bursts + (len(series) - bursts[-1])
         found = after[(after <= np.append(bursts[1:], len(series))) & (after <= last)]
@@ -151,6 +152,12 @@ class ArrivalHistory:
         waits = np.clip(lag - (behind - arrived), 0.0, arrived)
         waits[0] += np.maximum(0.0, lag - behind[0])
         return np.asarray(waits)
+
+    def _burst_series(self) -> Flags:
+        """Return for each slot of the remembered intervals whether it holds a burst."""
+        known, whole = self.intervals.shape[:2]
+        flags = [self._bursts[place - known] for place in range(known)]
+        return np.concatenate([np.zeros(whole, np.bool_) if one is None else one for one in flags])
 
     def _slots_of(self, observation: GroupObservation) -> Floats:
         recent = observation.recent

@@ -143,10 +143,10 @@ class TailAware:
         if self._before is None or self.early:
             return False
         now, chosen = self._before
-        slots = len(arrived.counts)
-        if not 1 <= slots < len(self._history.last) or arrived.counts.shape[1] != len(now.group.owners):
+        slots, least = len(arrived.counts), 1 if self._history.in_bursts else 2  # one slot of a stream looks like a burst
+        if not least <= slots <= len(self._history.last) - least or not arrived.counts.any():
             return False
-        if not arrived.counts.any():
+        if arrived.counts.shape[1] != len(now.group.owners):
             return False
         counts = np.asarray(arrived.counts, np.float64)
         late = _replayed(now, chosen, np.stack((counts, np.zeros_like(counts))))[1].sum(axis=1)

@@ -15,6 +15,8 @@ BUDGET_DECAY: Final = 0.9998
 """Weight of earlier events in the budget after one more tick."""
 CHEAPEST: Final = 0.25
 """Minimum budget factor."""
+HALF: Final = 0.4
+"""Share of the budget at which the budget factor is 1."""
 DEAREST: Final = 16.0
 """Maximum budget factor. More late events than cost that much are forgiven."""
 MAX_CORRECTION: Final = 0.7
@@ -36,13 +38,13 @@ class Budget:
         A debt beyond the maximum factor is forgiven: no price can recover it, and prices must come back.
         """
         self._events = self._events * BUDGET_DECAY + events
-        most = 0.5 * DEAREST ** (1 / 3) * self.allowed_share * max(1.0, self._events)
+        most = HALF * DEAREST ** (1 / 3) * self.allowed_share * max(1.0, self._events)
         self._late = min(self._late * BUDGET_DECAY + late, most)
 
     def factor(self, more: Floats) -> Floats:
         """Return the budget factor once `more` events are late: 1 if half of the budget is spent."""
         allowed = max(1.0, self.allowed_share * self._events)
-        return np.asarray(np.clip((2 * (self._late + more) / allowed) ** 3, CHEAPEST, DEAREST))
+        return np.asarray(np.clip(((self._late + more) / (HALF * allowed)) ** 3, CHEAPEST, DEAREST))
 
 
 class ServiceRateCorrection:

@@ -74,6 +74,8 @@ class Situation(NamedTuple):
     paid_s: float
     """Time for which the replicas of a plan are paid."""
     interval_s: float
+    least: int
+    """Replicas to keep."""
 
 
 class Candidate(NamedTuple):
@@ -129,7 +131,7 @@ class TailAware:
             self.early = False
             now = self._at_tick(observation)
         found = self._compare(now)
-        least = now.present if self.early else min(now.present, self._peaks.least(max(1, ceil(now.start_s / now.interval_s)) + 1))
+        least = now.present if self.early else min(now.present, now.least)
         allowed = [one for one in found if len(one.replicas) >= now.present or (one.lasts and not self.early)]
         if not allowed:
             return no_change(observation, "no change before the next tick would help")
@@ -172,10 +174,11 @@ class TailAware:
         self._ensemble.observe(counts, horizon, observation.inflow)
         group, waiting = self._group(observation)
         rate = float(group.rates[-1])
-        if start_s > target_s:
+        lead = 1 + max(1, ceil(start_s / interval_s - 1e-9))
+        if start_s > target_s:  # until a surge is observed and a new replica has started, the present ones serve alone
             if not self._numbers:
                 self._peaks.observe(observation.at_s, 0.0, observation.requested_replicas)
-            newest = history.intervals[-3:].sum(axis=2).reshape(1, -1)
+            newest = history.intervals[-lead - 1 :].sum(axis=2).reshape(1, -1)
             need = pooled_need(newest, 0.0, rate, history.slot_s, target_s, len(counts))
             self._peaks.observe(observation.at_s, float(counts.sum()), int(need[0]))
         present = len(observation.replicas)
@@ -190,6 +193,7 @@ class TailAware:
             start_s=start_s,
             paid_s=near * interval_s,
             interval_s=interval_s,
+            least=self._peaks.least(lead),
         )
 
     def _meanwhile(self, observation: GroupObservation, then: Situation) -> Situation:
@@ -269,15 +273,15 @@ class TailAware:
         needs = pooled_need(by_path, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, partitions)
         counts = sorted({*needs.tolist(), *(needs + 1).tolist(), now.present, max(1, now.present - 1)} & {*range(1, partitions + 1)})
         most = MAX_COUNTS if partitions < LARGE else 3
-        if len(counts) > most:
-            counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
         while counts:
+            if len(counts) > most:
+                counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
             add_plans(found, group, loads, now.present, counts)
             done = self._predicted(now, found)
-            best = min(done, key=_cost)
-            top = max(counts)
-            more = len(best.replicas) == top and best.late > 1e-6 and top < partitions and partitions < LARGE
-            counts = [one for one in range(top + 1, min(partitions, top + 2) + 1)] if more else []
+            best, top = min(done, key=_cost), counts[-1]
+            # partitions cannot be shared: more replicas may be needed than for one queue
+            limit = min(partitions, int(best.cost / now.paid_s)) if best.late > 1e-6 else 0
+            counts = list(range(top + 1, limit + 1))
         return done
 
     def _predicted(self, now: Situation, found: Plans) -> list[Candidate]:

@@ -22,7 +22,6 @@ from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
 from autoscaler.policies.landau import Landau, LandauSettings
 from autoscaler.policies.settings import Factors, Guards, GuardSettings, PolicySettings, Scaling, StaticSettings
 from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
-from autoscaler.policies.tail_aware_new import policy as new
 from autoscaler.ports import Policy
 from contracts.settings import Settings, Target, shared_fields, unknown_name
 from contracts.validation import parse
@@ -71,7 +70,6 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
     ),
     "clairvoyant": _factory_of(references.Clairvoyant, references.ClairvoyantSettings),
     "tail-aware": _factory_of(TailAware, TailAwareSettings),
-    "tail-aware-new": _factory_of(new.TailAware, new.TailAwareSettings),
 }
 
 

@@ -1,6 +1,6 @@
 """The plans that are compared: the present one, and others with few moves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from heapq import heapreplace
 from typing import Final, NamedTuple
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from autoscaler.jit import compiled
 from autoscaler.packing.few_moves import fewest_moves, largest_first, relieved
-from autoscaler.policies.tail_aware_new.arrivals import Floats, Ints
-from autoscaler.policies.tail_aware_new.queues import Group
+from autoscaler.policies.tail_aware.arrivals import Floats, Ints
+from autoscaler.policies.tail_aware.queues import Group
 
 SLACKS: Final = (0.0, 0.1, 0.3)
 """Room of a replica above the lowest possible fill level. More room needs fewer moves."""
@@ -28,7 +28,7 @@ class Plans(NamedTuple):
     replicas: list[tuple[int, ...]]
 
 
-def add_plans(found: Plans, group: Group, loads: Sequence[Floats], present: int, counts: Iterator[int] | list[int]) -> None:
+def add_plans(found: Plans, group: Group, loads: Sequence[Floats], present: int, counts: Sequence[int]) -> None:
     """Add plans with these replica counts. loads: events by partition, by which plans are packed."""
     known = {(owners.tobytes(), replicas) for owners, replicas in zip(*found, strict=True)}
     for load in loads:

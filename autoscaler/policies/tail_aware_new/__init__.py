@@ -1,1 +1,0 @@
-"""Our own policy: compares plans by what they cost on the arrivals that may come."""

@@ -68,12 +68,12 @@ class ArrivalHistory:
     @property
     def interval_s(self) -> float:
         """Length of an interval, in whole slots."""
-        return self.intervals.shape[1] * self.slot_s
+        return float(self.intervals.shape[1] * self.slot_s)
 
     @property
     def begin_s(self) -> float:
         """Earliest recent offset of arrivals within their slot, seconds."""
-        return min(self._begin_s, default=0.0)
+        return min(self._begin_s) if self._begin_s else 0.0
 
     @property
     def in_bursts(self) -> bool:
@@ -111,7 +111,7 @@ class ArrivalHistory:
         total = together.sum()
         together = together / total if total > 0 else np.full_like(together, 1 / len(together))
         events = recent.sum(axis=0)
-        return np.where(events > 0, recent / np.maximum(events, 1e-9), together)
+        return np.asarray(np.where(events > 0, recent / np.maximum(events, 1e-9), together))
 
     def normalised(self, values: Floats) -> Floats | None:
         """Return the values of the last interval for the usual number of bursts; None if it has no burst."""

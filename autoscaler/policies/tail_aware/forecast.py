@@ -22,7 +22,7 @@ OUTLIER: Final = 2.0
 """The largest excess over a forecast counts at most as this multiple of the second largest."""
 CUTS: Final = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 1.0)
 """Quantiles between which one path represents all others, the worst first."""
-MAX_PATH_CELLS: Final = 1_500_000
+MAX_PATH_CELLS: Final = 500_000
 """Slots × partitions × paths. Longer horizons have fewer paths."""
 
 
@@ -95,7 +95,7 @@ class Forecasts:
         median = np.maximum(np.minimum(first, second), np.minimum(np.maximum(first, second), third))
         own = np.concatenate((self._level + steps * self._trend, median[None]))
         by_share = np.concatenate((own[:, -1:] * self._shares, own[:, -1:]), axis=1)
-        return np.maximum(0.0, np.concatenate((own, by_share)))
+        return np.asarray(np.maximum(0.0, np.concatenate((own, by_share))))
 
     def _learn_shares(self, values: Floats) -> None:
         if values[-1] > 0:

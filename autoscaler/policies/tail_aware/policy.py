@@ -33,10 +33,12 @@ from autoscaler.policies.tail_aware.queues import (
 )
 from contracts.settings import Settings, Values, setting
 
-MAX_COUNTS: Final = 8
+MAX_COUNTS: Final = 6
 """Replica counts that are considered at first."""
 EAGER_LEAD: Final = 3.0
 """Factor on `lead_factor` if a rebalance stops all partitions: then it must pay off over a longer time."""
+MIN_LATE: Final = 0.1
+"""Late events under the present plan from which plans are also packed by the waiting events."""
 LARGE: Final = 1_000
 """Partitions from which fewer counts are considered."""
 
@@ -86,6 +88,7 @@ class Candidate(NamedTuple):
     replicas: tuple[int, ...]
     late: float
     """Expected late events."""
+    late_cost: float
     cost: float
     moved: int
     lasts: bool
@@ -249,10 +252,11 @@ class TailAware:
         due, every = _replayed(then, chosen, arrived[None], due_s=len(arrived) * then.grid.slot_s)[:, 0]
         got = np.bincount(chosen.owners, arrived.sum(axis=0), minlength=len(every))  # by replica
         self._modelled = {name: float(due[place]) for name, place in self._numbers.items()}
+        present = set(observation.replica_names)
         for name, late in self._reports.reported.items():
             place = self._numbers.get(name)
             # while many events are late for a known reason, further ones prove nothing
-            if place is not None and name in observation.replica_names and every[place] <= 0.1 * got[place]:
+            if place is not None and name in present and every[place] <= 0.1 * got[place]:
                 self._correction.learn(name, late, float(every[place]), float(got[place]))
 
     def _compare(self, now: Situation) -> list[Candidate]:
@@ -265,8 +269,8 @@ class TailAware:
             found.replicas.append(tuple(range(now.present)))
         loads = [paths.sizes + 1e-6]
         if len(found.owners):
-            done = self._predicted(now, found)
-            if done[0].late > 1e-6:
+            done = self._predicted(now, found, 0)
+            if done[0].late > MIN_LATE:
                 loads.append(paths.sizes + now.waiting.sum(axis=0) + 1e-6)
         by_path = paths.events.sum(axis=2)
         waits = float(now.waiting.sum())
@@ -278,36 +282,42 @@ class TailAware:
             if len(counts) > most:
                 counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
             add_plans(found, group, loads, now.present, counts)
-            done = self._predicted(now, found)
+            done += self._predicted(now, found, len(done))
             best, top = min(done, key=_cost), counts[-1]
             # partitions cannot be shared: more replicas may be needed than for one queue
-            limit = min(partitions, int(best.cost / now.paid_s)) if best.late > 1e-6 else 0
-            counts = list(range(top + 1, limit + 1))
+            limit = min(partitions, len(best.replicas) + int(best.late_cost / now.paid_s))
+            counts, most = list(range(top + 1, limit + 1)), 3
         return done
 
-    def _predicted(self, now: Situation, found: Plans) -> list[Candidate]:
-        owners = np.array(found.owners)
+    def _predicted(self, now: Situation, found: Plans, known: int) -> list[Candidate]:
+        """Return predictions of all plans but the first `known`."""
+        # the first plan is the one to which the queue model compares all others
+        first = min(known, 1)
+        owners = np.array(found.owners[:first] + found.owners[known:])
+        each = found.replicas[:first] + found.replicas[known:]
         group, paths, options = now.group, now.paths, self.options
-        highest = int(max(owners.max(), *map(max, found.replicas), now.present - 1)) + 1
+        highest = int(max(owners.max(), *map(max, each), now.present - 1)) + 1
         seen = group._replace(rates=group.rates[:highest], starting_s=group.starting_s[:highest])
         lost, every = late_of_plans(now.waiting, paths.events, owners, seen, now.grid)
         middle = paths.middle
         late = lost @ paths.weights + every[:, middle] - lost[:, middle]  # and what is expected later
         moves = owners != group.owners
         moved = np.count_nonzero(moves, axis=1)
-        counts = np.array([len(one) for one in found.replicas])
-        starts = np.array([sum(one >= now.present for one in each) for each in found.replicas])
+        counts = np.array([len(one) for one in each])
+        starts = np.array([sum(one >= now.present for one in replicas) for replicas in each])
         price = options.price / (group.rates[-1] * self._budget.allowed_share)
-        cost = counts * now.paid_s + starts * options.start_price_s + price * late * self._budget.factor(late)
+        late_cost = price * late * self._budget.factor(late)
+        cost = counts * now.paid_s + starts * options.start_price_s + late_cost
         cost += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != now.present))
         cost += PINNED * np.count_nonzero(moves & (group.in_handover_s > 0), axis=1)
         done = []
-        for place, (plan, replicas) in enumerate(zip(*found, strict=True)):
+        for place, (plan, replicas) in enumerate(zip(owners, each, strict=True)):
             load = np.bincount(plan, paths.sizes, minlength=highest)
             shared = np.bincount(plan, minlength=highest) > 1
             lasts = bool((load <= seen.rates * now.interval_s)[shared].all())
-            done.append(Candidate(plan, replicas, float(late[place]), float(cost[place]), int(moved[place]), lasts))
-        return done
+            figures = float(late[place]), float(late_cost[place]), float(cost[place]), int(moved[place])
+            done.append(Candidate(plan, replicas, *figures, lasts))
+        return done[first:]
 
     def _decision(
         self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]
@@ -322,8 +332,18 @@ class TailAware:
         moved = np.flatnonzero(chosen.owners != now.group.owners).tolist()
         self._handovers.begin(observation, [partitions[place] for place in moved])
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
-        decision = change(observation, plan, _why(now, chosen, found))
+        decision = change(observation, plan, _why(now, chosen, found) + self._out_of_reach(now, found))
         return replace(decision, alternatives=tuple(_alternatives(now, chosen, found)))
+
+    def _out_of_reach(self, now: Situation, found: list[Candidate]) -> str:
+        """Return a text if no plan meets the SLO within the horizon because a start comes too late; else none."""
+        paths, late = now.paths, min(one.late for one in found)
+        middle = paths.events[[paths.middle]].sum(axis=2)
+        waits, rate = float(now.waiting.sum()), float(now.group.rates[-1])
+        need = int(pooled_need(middle, waits, rate, now.grid.slot_s, now.grid.target_s, len(now.group.owners))[0])
+        if not now.start_s or need <= now.present or late <= self._budget.allowed_share * (waits + middle.sum()) + 1:
+            return ""
+        return f"; out of reach: needs {need} replicas {number(now.start_s)} s earlier"
 
 
 def _replayed(now: Situation, plan: Candidate, paths: Floats, due_s: float = 0.0) -> Floats:

@@ -65,7 +65,7 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
     waiting: by age and partition. paths: by path, slot and partition. plans: owners by plan and partition. The first
     plan is computed completely. For all others, only replicas for which something differs from it are computed.
     """
-    partitions, replicas = plans.shape[1], len(group.rates)
+    partitions, replicas, busy = plans.shape[1], len(group.rates), _busy(waiting, paths)
     lost, every = np.zeros((len(plans), len(paths))), np.zeros((len(plans), len(paths)))
     base_lost, base_every = np.zeros((len(paths), replicas)), np.zeros((len(paths), replicas))
     for plan in range(len(plans)):
@@ -86,7 +86,7 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
         execution = Execution(
             some, place[group.serving[some]], place[owners[some]], switch_s[some], ready_s[some], group.rates[these]
         )
-        late = late_by_replica(waiting, paths, execution, grid)
+        late = _late_by_replica(waiting, paths, busy, execution, grid)
         if plan == 0:
             base_lost, base_every = late[0], late[1]
         for path in range(len(paths)):
@@ -120,6 +120,23 @@ def execution_times(owners: Ints, group: Group) -> tuple[Floats, Floats, bool]:
 @compiled
 def late_by_replica(waiting: Floats, paths: Floats, execution: Execution, grid: Grid) -> Floats:
     """Return the late events by kind, path and replica: those due from now to `saved_s`, then all."""
+    return _late_by_replica(waiting, paths, _busy(waiting, paths), execution, grid)
+
+
+@compiled
+def _busy(waiting: Floats, paths: Floats) -> Flags:
+    """Return whether there are events by path and slot. The last row is for the waiting events."""
+    busy = np.zeros((len(paths) + 1, max(len(waiting), paths.shape[1])), np.bool_)
+    for path in range(len(paths)):
+        for slot in range(paths.shape[1]):
+            busy[path, slot] = paths[path, slot].any()
+    for slot in range(len(waiting)):
+        busy[len(paths), slot] = waiting[slot].any()
+    return busy
+
+
+@compiled
+def _late_by_replica(waiting: Floats, paths: Floats, busy: Flags, execution: Execution, grid: Grid) -> Floats:
     replicas, past, slots = len(execution.rates), len(waiting), paths.shape[1]
     release_s = np.zeros(replicas)
     for place in range(len(execution.some)):
@@ -131,12 +148,15 @@ def late_by_replica(waiting: Floats, paths: Floats, execution: Execution, grid: 
     free_s, late_now = np.zeros(replicas), np.zeros((2, replicas))
     is_open = release_s <= 0.0
     for slot in range(past):
-        _arrive(late_now, waiting[slot], slot, past, held, free_s, is_open, execution, grid)
+        if busy[len(paths), slot]:
+            _arrive(late_now, waiting[slot], slot, past, held, free_s, is_open, execution, grid)
     late = np.zeros((2, len(paths), replicas))
     for path in range(len(paths)):
         free, opened, total = free_s.copy(), is_open.copy(), late_now.copy()
         waits = held.copy() if holding else held
         for slot in range(slots):
+            if not busy[path, slot]:
+                continue
             if holding:
                 at_s = slot * grid.slot_s + grid.begin_s
                 for replica in range(replicas):

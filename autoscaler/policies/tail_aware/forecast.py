@@ -22,7 +22,7 @@ OUTLIER: Final = 2.0
 """The largest excess over a forecast counts at most as this multiple of the second largest."""
 CUTS: Final = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 1.0)
 """Quantiles between which one path represents all others, the worst first."""
-MAX_PATH_CELLS: Final = 500_000
+MAX_PATH_CELLS: Final = 300_000
 """Slots × partitions × paths. Longer horizons have fewer paths."""
 
 

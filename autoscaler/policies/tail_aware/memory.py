@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from math import exp, log
+from math import exp
 from statistics import median_low
 from typing import Final
 
@@ -54,12 +54,9 @@ class ServiceRateCorrection:
         self._allowed_share = allowed_share
         self._excess: dict[str, float] = {}
         self._values: dict[str, float] = {}
-        self._service_rate = 1.0
 
-    def keep(self, replicas: Collection[str], service_rate: float) -> None:
-        """Forget all other replicas; forget everything if the measured μ of the group has changed by a tenth."""
-        if abs(log(service_rate / self._service_rate)) > 0.1:
-            self._service_rate, replicas = service_rate, ()
+    def keep(self, replicas: Collection[str]) -> None:
+        """Forget all other replicas."""
         self._excess = {name: value for name, value in self._excess.items() if name in replicas}
         self._values = {name: value for name, value in self._values.items() if name in replicas}
 

@@ -226,7 +226,7 @@ class TailAware:
             np.array([index.get(names.get(load.partition, ""), -1) for load in observation.partitions], np.int64)
             for names in (observation.assignment, startups.serving(observation))
         )
-        self._correction.keep(observation.replica_names, observation.service_rate)
+        self._correction.keep(observation.replica_names)
         new, typical = len(owners), observation.service_rate * self._correction.factor()
         each = [(one.service_rate or observation.service_rate) * self._correction.factor(one.name) for one in replicas]
         group = Group(
@@ -255,8 +255,7 @@ class TailAware:
         present = set(observation.replica_names)
         for name, late in self._reports.reported.items():
             place = self._numbers.get(name)
-            # while many events are late for a known reason, further ones prove nothing
-            if place is not None and name in present and every[place] <= 0.1 * got[place]:
+            if place is not None and name in present:
                 self._correction.learn(name, late, float(every[place]), float(got[place]))
 
     def _compare(self, now: Situation) -> list[Candidate]:
@@ -277,7 +276,7 @@ class TailAware:
         needs = pooled_need(by_path, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, partitions)
         wanted = {*needs.tolist(), *(needs + 1).tolist(), now.present, now.present - 1}
         counts = sorted(wanted & {*range(1, partitions + 1)})
-        most = MAX_COUNTS if partitions < LARGE else 3
+        most = MAX_COUNTS if partitions < LARGE else 2
         while counts:
             if len(counts) > most:
                 counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})

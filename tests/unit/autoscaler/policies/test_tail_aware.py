@@ -106,13 +106,6 @@ def test_a_change_that_stops_the_group_is_made_once_waiting_has_cost_as_many_lat
     assert run.requested[-1][1] == 2
 
 
-def test_a_limit_behind_all_replicas_leaves_no_service_rate_correction() -> None:
-    """Twice what the limit lets through for 20 s, then no limit: two replicas serve 330 events/s once μ is measured."""
-    limited = ServiceSettings(shared_limits=(200.0, 1e6), shared_limit_s=30.0)
-    run = simulated(evenly([160] * 10 + [400] * 20 + [330] * 90), service=limited)
-    assert replicas_from(run, 105, 15) == pytest.approx(2)
-
-
 @pytest.mark.parametrize("startup_s", [2.0, 2.3, 2.5])
 def test_events_that_wait_for_a_start_do_not_make_a_replica_slow(startup_s: float) -> None:
     """From 80 to 350 events/s at once: ten seconds after it, the two that can serve that are all there are."""

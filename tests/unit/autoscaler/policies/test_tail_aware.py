@@ -145,7 +145,11 @@ def test_a_slow_replica_gets_half_the_load_and_events_are_in_time() -> None:
     assert np.mean([in_sla(with_a_slow_one(load, maximum=3, hears=False)) for load in loads]) < 0.98
 
 
-def test_a_slow_replica_is_found_by_its_late_events() -> None:
-    loads = [poisson(400, partitions=20, seed=seed) for seed in SEEDS]
-    hears, blind = (np.mean([in_sla(with_a_slow_one(one, hears=which)) for one in loads]) for which in (True, False))
-    assert hears > max(0.995, blind)
+def test_replicas_that_are_slower_than_reported_are_found_by_their_late_events() -> None:
+    """Two replicas serve bursts of 220 events in time at the reported service rate, which is 15 % too high."""
+    hears, blind = (
+        in_sla(simulated(bursts([220] * 120), Blind(make_policy("tail-aware"), which), service_rate_error=0.15))  # type: ignore[arg-type]
+        for which in (True, False)
+    )
+    assert hears > 0.98
+    assert blind < 0.95

@@ -51,15 +51,23 @@ def half_cosine(knots: Knots) -> FloatArray:
     return np.asarray(r0 + (r1 - r0) * (1 - np.cos(np.pi * (t - t0) / (t1 - t0))) / 2)
 
 
-def straight(knots: Knots) -> FloatArray:
-    """Return the rate (events/s) in the middle of each second, on straight lines between the knots."""
-    times, rates = np.array(knots, dtype=np.float64).T
-    return np.asarray(np.interp(np.arange(0.5, times[-1]), times, rates))
+def curve(text: str) -> IntArray:
+    """Return the events of each second of `80 for 200, to 330 in 50`: 80 events/s for 200 s, then 50 s up to 330.
 
-
-def levels(*pieces: tuple[int, int]) -> IntArray:
-    """Return constant rates in sequence. pieces: (seconds, events/s)."""
-    return np.repeat(np.array([rate for _, rate in pieces]), [seconds for seconds, _ in pieces])
+    Raises ValueError for another text.
+    """
+    parts, rate = list[FloatArray](), 0.0
+    for piece in text.split(","):
+        match piece.split():
+            case [target, "for", seconds]:
+                part = np.full(int(seconds), float(target))
+            case ["to", target, "in", seconds]:
+                part = rate + (float(target) - rate) * np.arange(0.5, int(seconds)) / int(seconds)
+            case _:
+                raise ValueError(f"{piece.strip()!r} must be RATE for SECONDS or to RATE in SECONDS")
+        rate = float(target)
+        parts.append(part)
+    return whole_events(np.maximum(np.concatenate(parts), 0))
 
 
 def whole_events(rate: npt.NDArray[np.floating[Any]]) -> IntArray:
@@ -106,11 +114,6 @@ def _harmonics(t: FloatArray, period_s: float, weights: tuple[tuple[float, float
     cosine, sine = np.array(weights).T
     angle = 2 * np.pi * np.outer(t, np.arange(1, len(weights) + 1)) / period_s
     return np.asarray(np.cos(angle) @ cosine + np.sin(angle) @ sine)
-
-
-def ramp() -> IntArray:
-    """Return a linear rise from 30 to 450 events/s in 420 s, a minute at 450, and a linear fall to 30 in 120 s."""
-    return whole_events(straight(((0, 30), (420, 450), (480, 450), (600, 30))))
 
 
 def sine() -> IntArray:

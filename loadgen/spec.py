@@ -18,7 +18,7 @@ from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
 from loadgen.trace import EventTrace, Trace, join_schedules, read_trace
-from loadgen.workloads import WORKLOADS, Workload
+from loadgen.workloads import Workload, find_workload
 from partitioners import Partitioner
 
 
@@ -36,7 +36,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     topology: Topology
     workload: str
-    """A name in WORKLOADS."""
+    """A name or a curve, as `find_workload` reads it."""
     trace: str = ""
     """Path of a trace whose events are sent instead of the workload's."""
     spacing: Spacing
@@ -70,7 +70,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def schedule(self) -> Schedule:
         """Return the events to send, with times and partitions. Raises InvalidSettingsError for an invalid trace."""
-        workload = WORKLOADS[self.workload]
+        workload = find_workload(self.workload)
         trace = read_trace(Path(self.trace), self.partitions, first_s=self.duration_s) if self.trace else None
         if trace and (problems := trace_problems(trace, self.split, self.partitioner, self.faults)):
             raise InvalidSettingsError([f"{trace.name}: {field}: {problem}" for field, problem in problems])
@@ -187,16 +187,19 @@ def read_load(settings: DriverSettings) -> LoadSpec:
 
 
 def _known_workload(values: Values) -> str | None:
-    name = values["workload"]
-    return None if name in WORKLOADS else f"{name!r} is unknown; known are {', '.join(WORKLOADS)}"
+    try:
+        find_workload(values["workload"])
+    except KeyError as error:
+        return str(error.args[0])
+    return None
 
 
 def _unless_traced(rule: Callable[[Values, Workload], str | None], values: Values) -> str | None:
-    return None if values["trace"] else rule(values, WORKLOADS[values["workload"]])
+    return None if values["trace"] else rule(values, find_workload(values["workload"]))
 
 
 def _long_enough(values: Values, workload: Workload) -> str | None:
-    fits = values["duration_s"] <= workload.duration_s
+    fits = workload.lasts(values["duration_s"])
     return None if fits else f"{values['duration_s']} is too long: {workload.name} ends at {workload.duration_s} s"
 
 

@@ -19,7 +19,7 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from loadgen.children import defer_stop_signals
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, part_file_name
-from loadgen.workloads import WORKLOADS
+from loadgen.workloads import find_workload
 from report import replace_file
 from tailpack.errors import TailpackError, require
 from tailpack.first_run import is_compiled, measure_cores, sustainable_share
@@ -106,7 +106,7 @@ class Run:
     def _fit_load(self) -> None:
         """Scale the load down to a rate that the machine can serve."""
         load, seconds = self.scenario.load, self.scenario.duration_s
-        peak = int(WORKLOADS[load.workload].events(seconds).reshape(seconds, -1).sum(axis=1).max())
+        peak = int(find_workload(load.workload).events(seconds).reshape(seconds, -1).sum(axis=1).max())
         with self.console.status("measuring this machine for 3 s"):
             share = sustainable_share(measure_cores(), peak)
         result = f"is slow or busy: load scaled to {share:.0%}" if share < 1 else "can serve the load"

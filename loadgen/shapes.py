@@ -174,7 +174,7 @@ def flash_crowd() -> IntArray:
 
 
 def square(half_s: int) -> IntArray:
-    """Return 60, then 280 events/s, each for `half_s` s: one replica, then three, if one serves 100 of them in time."""
+    """Return 60 and 280 events/s in turn, `half_s` seconds each: one replica or three, if one serves 100 in time."""
     return np.where(np.arange(900) // half_s % 2, 280, 60)
 
 

@@ -91,7 +91,7 @@ def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None
     """Read and check a trace in CSV or Parquet. Memory does not grow with the number of events.
 
     Events per second: `second,NAME` or `second,p0,p1,…`. Seconds count from 0, one row each.
-    Single events: `at_s[,partition][,key][,size]`. Times must not decrease. A missing partition is a hash of the key.
+    Single events: `at_s[,partition][,key][,size]`. Times must not fall. Without a partition, the key's hash chooses it.
     partitions: used if the file's metadata has no number; events may use more. first_s: read only the first seconds.
     Raises InvalidSettingsError, which names the file and the first wrong row.
     """
@@ -240,6 +240,6 @@ def _hash_keys(column: Any) -> IntArray:
 
 
 def key_hash(key: object, secret: bytes = b"") -> int:
-    """Return a 63-bit hash of a key. secret: without it, nobody can find a key by hashing guesses."""
+    """Return a 63-bit hash of a key. secret: prevents that a key is found by hashing guesses."""
     data = key if isinstance(key, bytes) else str(key).encode()
     return int.from_bytes(blake2b(data, digest_size=8, key=secret).digest(), "big") >> 1

@@ -22,7 +22,7 @@ from services.common.records import (
     encode,
     letter_key,
 )
-from services.common.unpacking import Unreadable
+from contracts.unpacking import Unreadable
 
 Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 """Passes a record to the client. The future is done when the broker has it. Back-pressure makes the call wait."""

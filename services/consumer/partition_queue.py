@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from contracts.clock import monotonic_s
 from services.common.stage import MAX_UNCOMMITTED
-from services.common.unpacking import MAX_POLL_BYTES, Unreadable
+from contracts.unpacking import MAX_POLL_BYTES, Unreadable
 
 
 class OffsetTracker:

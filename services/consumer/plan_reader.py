@@ -11,7 +11,7 @@ from aiokafka.structs import TopicPartition
 
 from contracts.plan import PlanRecord, decode_plan
 from contracts.validation import DECODE_ERRORS
-from services.common.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, poll_limit
+from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, poll_limit
 from services.consumer.connections import Client
 
 log = logging.getLogger(__name__)

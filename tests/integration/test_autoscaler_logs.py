@@ -133,7 +133,9 @@ class TestPlanLog:
         PlanLog(connection).write(("payment-0",), None, "good")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b"", FOREIGN])
         produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PLANS, b"{", b"}")
-        produce_bomb(connection.bootstrap_servers, connection.namespace, Topic.PLANS, 0, "zstd")
+        rss_mb = max_rss_mb()
+        for codec in CODECS:
+            produce_bomb(connection.bootstrap_servers, connection.namespace, Topic.PLANS, 0, codec, BOMB_MB)
         newest = PlanLog(connection).newest
         assert newest is not None
         assert newest.reason == "good"
@@ -180,7 +182,8 @@ class TestProgress:
         reports = [report("payment-0", now_us - 9), report("payment-1", now_us - 5_000_000, 7), b"nonsense", FOREIGN]
         reports += [report("payment-0", now_us)]
         produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, b"{", b"}")
-        produce_bomb(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, 0, "zstd")
+        for codec in CODECS:
+            produce_bomb(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, 0, codec, BOMB_MB)
         produce(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, reports)
         reader = ProgressReader(connection)
         try:

@@ -20,24 +20,25 @@ from contracts.validation import DECODE_ERRORS
 
 
 class Topic:
-    """Stands in for a confluent-kafka consumer of one partition."""
+    """Stands in for the reader of one partition."""
 
-    def __init__(self, _config: object) -> None:
+    def __init__(self, *_: object, **_settings: object) -> None:
         self.waiting: list[bytes] = []
 
-    def assign(self, _places: object) -> None: ...
+    def is_at_end(self) -> bool:
+        return not self.waiting
 
-    def consume(self, _count: int, _timeout_s: float) -> list[SimpleNamespace]:
+    def read(self, _count: int, _timeout_s: float) -> list[SimpleNamespace]:
         values, self.waiting = self.waiting, []
-        return [SimpleNamespace(error=lambda: None, offset=lambda: 0, value=lambda v=value: v) for value in values]
+        return [SimpleNamespace(offset=0, value=value) for value in values]
 
 
 def test_the_group_is_observed_and_decided_for_after_every_extreme_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_reader, "Consumer", Topic)
+    monkeypatch.setattr(progress_reader, "RecordReader", Topic)
     world = started(2)
     reports = ProgressReader(Connection(bootstrap_servers="nowhere:1"), deadline_s=0.0, clock=world.clock)
     world.group._reports, reports.is_ours = reports, world.scaler.is_source_of
-    topic, decisions = reports._consumer, list[object]()
+    topic, decisions = reports._records, list[object]()
     journal = SimpleNamespace(record=lambda seen, decision: decisions.append(decision), record_not_ready=str)
     policy = policy_config_of(AutoscalerSettings(policy="tail-aware", state_dir="unused")).policy()
     controller = Controller(world.group, policy, journal)  # type: ignore[arg-type]

@@ -1,6 +1,9 @@
 """A topic of another application is recorded: every record once, with time and partition; then simulated."""
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,9 +13,11 @@ import numpy as np
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic
-from kafka_helpers import DEADLINE_S, admin
+from kafka_helpers import DEADLINE_S, admin, create_topics
+from odd_headers import produce_bomb
 from pyarrow import parquet
 
+from contracts.topics import Topic, qualified
 from loadgen import recording
 from tailpack.cli import run
 from tailpack.errors import TailpackError
@@ -145,3 +150,36 @@ def test_a_growing_topic_is_recorded_until_ctrl_c_which_saves_the_trace(
     partitions = parquet.read_table(tmp_path / "mine.parquet")["partition"].to_pylist()
     assert len(partitions) == found["events"] > 200, "where it ended at the start is no end here"
     assert (added in partitions, found["partitions"]) == (True, PARTITIONS + 1)
+
+
+READ_PROGRESS = """
+import sys
+from autoscaler.live.progress_reader import ProgressReader
+from contracts.connection import Connection
+reader = ProgressReader(Connection(bootstrap_servers=sys.argv[1], namespace=sys.argv[2]))
+print(reader.unreadable)
+reader.close()
+"""
+
+
+@pytest.mark.parametrize(("codec", "mb"), [("gzip", 500), ("lz4", 240)])
+def test_a_batch_that_unpacks_to_hundreds_of_megabytes_exhausts_no_reader(
+    kafka: str, namespace: str, tmp_path: Path, codec: str, mb: int
+) -> None:
+    create_topics(kafka, namespace, 1)
+    topic = qualified(namespace, Topic.PROGRESS)
+    produce_bomb(kafka, namespace, Topic.PROGRESS, 0, codec, mb=mb)
+    producer = Producer({"bootstrap.servers": kafka})
+    producer.produce(topic, b"{}")
+    assert producer.flush(DEADLINE_S) == 0
+    reach = ["--bootstrap-servers", kafka, "--topic", topic, "--out", str(tmp_path / "mine.parquet"), "--json"]
+    for command, printed in (
+        (["-c", READ_PROGRESS, kafka, namespace], "skipped offset 1"),
+        (["-m", "tailpack", "record", *reach], '"reason": "unreadable"'),
+    ):
+        child = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        assert printed in child.stdout.read()
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = status
+        assert (status, used.ru_maxrss < 200_000) == (0, True), f"{used.ru_maxrss} kB"

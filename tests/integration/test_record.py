@@ -1,7 +1,6 @@
 """A topic of another application is recorded: every record once, with time and partition; then simulated."""
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic
-from kafka_helpers import DEADLINE_S, admin, create_topics
+from kafka_helpers import DEADLINE_S, admin, create_topics, produce
 from odd_headers import produce_bomb
 from pyarrow import parquet
 
@@ -152,8 +151,12 @@ def test_a_growing_topic_is_recorded_until_ctrl_c_which_saves_the_trace(
     assert (added in partitions, found["partitions"]) == (True, PARTITIONS + 1)
 
 
+PEAK = """
+import atexit, pathlib, runpy, sys
+atexit.register(lambda: print(pathlib.Path("/proc/self/status").read_text()))
+"""
+RECORD = 'runpy.run_module("tailpack", run_name="__main__")'
 READ_PROGRESS = """
-import sys
 from autoscaler.live.progress_reader import ProgressReader
 from contracts.connection import Connection
 reader = ProgressReader(Connection(bootstrap_servers=sys.argv[1], namespace=sys.argv[2]))
@@ -167,19 +170,14 @@ def test_a_batch_that_unpacks_to_hundreds_of_megabytes_exhausts_no_reader(
     kafka: str, namespace: str, tmp_path: Path, codec: str, mb: int
 ) -> None:
     create_topics(kafka, namespace, 1)
-    topic = qualified(namespace, Topic.PROGRESS)
     produce_bomb(kafka, namespace, Topic.PROGRESS, 0, codec, mb=mb)
-    producer = Producer({"bootstrap.servers": kafka})
-    producer.produce(topic, b"{}")
-    assert producer.flush(DEADLINE_S) == 0
-    reach = ["--bootstrap-servers", kafka, "--topic", topic, "--out", str(tmp_path / "mine.parquet"), "--json"]
-    for command, printed in (
-        (["-c", READ_PROGRESS, kafka, namespace], "skipped offset 1"),
-        (["-m", "tailpack", "record", *reach], '"reason": "unreadable"'),
+    produce(kafka, namespace, Topic.PROGRESS, [b"{}"])
+    reach = ["--bootstrap-servers", kafka, "--topic", qualified(namespace, Topic.PROGRESS), "--json"]
+    for code, arguments, printed in (
+        (READ_PROGRESS, [kafka, namespace], "skipped offset 1"),
+        (RECORD, ["record", *reach, "--out", str(tmp_path / "mine.parquet")], '"reason":"unreadable"'),
     ):
-        child = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
-        assert child.stdout is not None
-        assert printed in child.stdout.read()
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = status
-        assert (status, used.ru_maxrss < 200_000) == (0, True), f"{used.ru_maxrss} kB"
+        child = [sys.executable, "-c", PEAK + code, *arguments]
+        output = subprocess.run(child, stdout=subprocess.PIPE, text=True, check=True).stdout
+        assert printed in output
+        assert int(output.partition("VmHWM:")[2].split()[0]) < 200_000, "kB"

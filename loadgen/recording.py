@@ -82,8 +82,7 @@ class Recording:
             self._ends = {number: end for number, (_, end) in ranges.items()}
             self._reached = {number: begin for number, (begin, _) in ranges.items()}
             """Partition → offset before which everything was read."""
-            if group:
-                self._reached |= self._committed(group)
+            self._reached |= self._committed(group) if group else {}
         except RecordingError:
             self._close()
             raise
@@ -135,16 +134,17 @@ class Recording:
             except OffsetOutOfRangeError as removed:
                 self._skip_removed(place.partition for place in removed.args[0])
                 continue
-            in_range = [record for record in found if seconds or record.offset < self._ends[record.partition]]
-            rows: list[Row] = [self._row(record) for record in in_range if self._is_usable(record)]
+            new = (one for one in found if seconds or one.offset < self._ends[one.partition])
+            rows = [self._row(one) for one in new if self._is_usable(one)]
             self._reached |= {number: offset for (_, number), (offset, _) in self._records.positions().items()}
             for partition in [] if seconds else [one for one in unfinished if self._reached[one] >= self._ends[one]]:
                 unfinished.remove(partition)
                 self._records.pause((self._topic, partition))
             into.add(rows)
             now = time.monotonic()
-            if self._records.error:
-                raise RecordingError(f"topic {self._topic} at {self._address}: {self._records.error}")
+            if self._records.error or (not rows and not seconds and now >= progress_at + MAX_SILENCE_S):
+                reason = self._records.error or f"no record for {MAX_SILENCE_S:.0f} s{self._why()}"
+                raise RecordingError(f"topic {self._topic} at {self._address}: {reason}")
             if rows:
                 progress_at = now
                 on_progress(into.rows)
@@ -153,8 +153,6 @@ class Recording:
             if seconds and now >= counted_at + COUNT_EVERY_S:
                 counted_at = now
                 self._add_partitions()
-            if not seconds and now >= progress_at + MAX_SILENCE_S:
-                raise RecordingError(f"Kafka at {self._address}: no record for {MAX_SILENCE_S:.0f} s{self._why()}")
 
     def _add_partitions(self) -> None:
         """Record partitions that the topic has gained, from their beginning."""

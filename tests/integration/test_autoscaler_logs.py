@@ -23,7 +23,6 @@ from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 3
-BOMBS = ("gzip", "lz4", "zstd", "snappy")
 FOREIGN = b'{"v": 1, "epoch": 9, "replicas": ["\xe4"], "replica": "\xe4"}'
 """Neither plan nor report: a byte of it is no UTF-8."""
 
@@ -134,8 +133,7 @@ class TestPlanLog:
         PlanLog(connection).write(("payment-0",), None, "good")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b"", FOREIGN])
         produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PLANS, b"{", b"}")
-        for codec in BOMBS:
-            produce_bomb(connection.bootstrap_servers, connection.namespace, Topic.PLANS, 0, codec, mb=17)
+        produce_bomb(connection.bootstrap_servers, connection.namespace, Topic.PLANS, 0, "zstd")
         newest = PlanLog(connection).newest
         assert newest is not None
         assert newest.reason == "good"
@@ -182,8 +180,7 @@ class TestProgress:
         reports = [report("payment-0", now_us - 9), report("payment-1", now_us - 5_000_000, 7), b"nonsense", FOREIGN]
         reports += [report("payment-0", now_us)]
         produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, b"{", b"}")
-        for codec in BOMBS:
-            produce_bomb(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, 0, codec, mb=17)
+        produce_bomb(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, 0, "zstd")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, reports)
         reader = ProgressReader(connection)
         try:

@@ -61,8 +61,7 @@ class Recording:
     """
 
     def __init__(self, connection: Connection, topic: str, group: str = "") -> None:
-        self._connection, self._address = connection, connection.bootstrap_servers
-        self._topic = topic
+        self._connection, self._address, self._topic = connection, connection.bootstrap_servers, topic
         self._errors: list[KafkaError] = []
         self._secret = secrets.token_bytes(16)  # never stored, so that keys cannot be found by trying
         own = {"group.id": group or "tailpack-record", "error_cb": self._errors.append}

@@ -107,8 +107,7 @@ def test_a_missing_topic_or_group_is_one_line_and_leaves_no_file(kafka: str, nam
     producer = Producer({"bootstrap.servers": kafka})
     producer.produce(timeless, b"", timestamp=-1)
     assert producer.flush(DEADLINE_S) == 0
-    away = ["--bootstrap-servers", "127.0.0.1:1"]
-    here = ["--bootstrap-servers", kafka]
+    here, away = (["--bootstrap-servers", address] for address in (kafka, "127.0.0.1:1"))
     for reach, problem in (
         ([*here, "--topic", "nobody"], "topic nobody at .*; name one that exists"),
         ([*here, "--topic", namespace, "--group", "nobody"], "group nobody at .* has no committed offset of topic"),
@@ -129,14 +128,13 @@ def test_a_growing_topic_is_recorded_until_ctrl_c_which_saves_the_trace(
 ) -> None:
     foreign(kafka, namespace, 200)
     client = admin(kafka)
-    added = PARTITIONS
 
     def tell(*, completed: int) -> None:
         if completed > 200:
             raise KeyboardInterrupt
         client.create_partitions([NewPartitions(namespace, PARTITIONS + 1)])[namespace].result(DEADLINE_S)
         late = Producer({"bootstrap.servers": kafka})  # it knows the new partition
-        late.produce(namespace, b"late", partition=added)
+        late.produce(namespace, b"late", partition=PARTITIONS)
         assert late.flush(DEADLINE_S) == 0
 
     monkeypatch.setattr(recording, "COUNT_EVERY_S", 0.0)
@@ -147,7 +145,7 @@ def test_a_growing_topic_is_recorded_until_ctrl_c_which_saves_the_trace(
     assert (done.exit_code, found["interrupted"]) == (130, True)
     partitions = parquet.read_table(tmp_path / "mine.parquet")["partition"].to_pylist()
     assert len(partitions) == found["events"] > 200, "where it ended at the start is no end here"
-    assert (added in partitions, found["partitions"]) == (True, PARTITIONS + 1)
+    assert (PARTITIONS in partitions, found["partitions"]) == (True, PARTITIONS + 1)
 
 
 PROGRESS_THEN_RECORD = """

@@ -77,7 +77,6 @@ def test_only_records_that_can_be_replayed_are_recorded_and_all_others_are_named
     plain = Producer({"bootstrap.servers": kafka})
     for at_ms in (BEGAN_MS // 1000, -1):  # seconds, none
         plain.produce(namespace, None, partition=2, timestamp=at_ms)
-    plain.flush(DEADLINE_S)
     for end in (transactional.commit_transaction, transactional.abort_transaction):
         transactional.begin_transaction()
         for _ in range(5):
@@ -112,10 +111,7 @@ def test_a_missing_topic_or_group_is_one_line_and_leaves_no_file(kafka: str, nam
         ([*here, "--topic", "nobody"], "topic nobody at .*; name one that exists"),
         ([*here, "--topic", namespace, "--group", "nobody"], "group nobody at .* has no committed offset of topic"),
         ([*here, "--topic", namespace], "no record to save"),
-        (
-            [*here, "--topic", timeless],
-            f"no record to save; .* impossible time, first topic {timeless}, partition 0, offset 0",
-        ),
+        ([*here, "--topic", timeless], f"no record to save; .* first topic {timeless}, partition 0, offset 0"),
         ([*away, "--topic", namespace], "Kafka at 127.0.0.1:1 does not answer"),
     ):
         with pytest.raises(TailpackError, match=problem):
@@ -149,8 +145,7 @@ def test_a_growing_topic_is_recorded_until_ctrl_c_which_saves_the_trace(
 
 
 PROGRESS_THEN_RECORD = """
-import atexit, pathlib, runpy, sys
-from autoscaler.live.progress_reader import Connection, ProgressReader
+import atexit, pathlib, runpy, sys; from autoscaler.live.progress_reader import Connection, ProgressReader
 atexit.register(lambda: print(pathlib.Path("/proc/self/status").read_text()))
 print(ProgressReader(Connection(bootstrap_servers=sys.argv[3], namespace=sys.argv[5].split(".")[0])).unreadable)
 runpy.run_module("tailpack", run_name="__main__")
@@ -164,7 +159,7 @@ def test_batches_that_unpack_to_500_mb_exhaust_no_reader(kafka: str, namespace: 
     produce(kafka, namespace, Topic.PROGRESS, [b"{}"])
     reach = ["--bootstrap-servers", kafka, "--topic", f"{namespace}.{Topic.PROGRESS}", "--out", tmp_path / "a.parquet"]
     child = [sys.executable, "-c", PROGRESS_THEN_RECORD, "record", *map(str, reach), "--json"]
-    output = subprocess.run(child, stdout=subprocess.PIPE, text=True, check=True).stdout
+    output = subprocess.check_output(child, text=True)
     assert "skipped offset 2" in output
     assert '"missing":[{"reason":"unreadable","partitions":[0],"records":2' in output
     assert int(output.partition("VmHWM:")[2].split()[0]) < 200_000, "kB"

@@ -108,13 +108,12 @@ def _record(message: Message) -> Record:
     return Record(message.topic(), message.partition(), message.offset(), message.key(), message.value(), *times)
 
 
-def report_here(folder: Path, announce: Callable[[str], None] = lambda _: None) -> Result | None:
-    """Report on the run without Spark; None: it is too large. announce: prints a line. Raises ReportError."""
+def report_here(folder: Path) -> Result | None:
+    """Report on the run without Spark; None: it is too large. Raises ReportError."""
     if not stored.is_complete(folder / EVENTS):
         reader = RunReader(folder)
-        if (records := reader.count()) > MAX_RECORDS:
+        if reader.count() > MAX_RECORDS:
             return None
-        announce(f"reading {records:,} records")
         gather(reader, folder, reader.write_events)
     return report_stored(folder) if stored.count(folder / EVENTS) <= stored.MAX_EVENTS_IN_MEMORY else None
 

@@ -162,7 +162,7 @@ class Stage:
         self._sends: set[asyncio.Future[Any]] = set()
 
     async def take(self, record: Incoming, decide: Decide, release: Callable[[], object]) -> None:
-        """Decide one record and send its effects. `release` is called when the broker has all of them."""
+        """Decide one record and send its effects. `release` is called, in record order, when the broker has them."""
         self.last_record_s = monotonic_s()
         slot = self.acknowledgements.open((record.topic, record.partition), release)
         try:

@@ -50,7 +50,7 @@ def cells(rows: Rows, terms: Terms) -> Table:
     """Aggregate the events by partition, replica, epoch, second and intended_second, in one pass over the rows.
 
     second: second of the completion (NONE: never completed). Further columns: events, refused, late (completed events
-    only), first_done_us, last_done_us, first_received_us, max_us (worst latency), last_us (latest intended or done).
+    only), first_done_us, last_done_us, first_received_us, max_us (worst latency), last_us (latest scheduled or done).
     """
     pieces = rows.pieces(partial(_cells, terms=terms))
     return _aggregate(concat(pieces, *CELL_KEY, *SUM_COLUMNS, *MIN_COLUMNS, *MAX_COLUMNS), CELL_KEY)

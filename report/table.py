@@ -35,7 +35,7 @@ class Table:
         return self._columns[name]
 
     def where(self, rows: Mask | Ints) -> "Table":
-        """Return the table with only these rows. A column is selected when it is first used."""
+        """Return the table with only these rows. The rows of a column are selected when the column is first used."""
         return Table({}, self.names, lambda name: self[name][rows])
 
     def plus(self, **columns: Ints) -> "Table":

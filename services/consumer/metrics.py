@@ -1,6 +1,13 @@
 """The metrics of a replica. Every metric has the labels `group` and `replica`. `vitals` supplies the values."""
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from itertools import accumulate
+from math import inf
 from typing import Final
+
+from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.utils import floatToGoString
 
 from contracts.metrics import counter, gauge, histogram
 from contracts.settings import Target
@@ -43,15 +50,31 @@ POSITION: Final = gauge(
 
 
 class Latencies:
-    """Histogram of event latencies, and the number of events within the target."""
+    """Histogram of event latencies. Its own counts cost an event less than those of prometheus-client."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.histogram = LATENCY.create(None, target.latency_target_s)
-        self.events_in_time = 0
-        """Number of events done within the latency target."""
+        self._bounds_s = sorted({*LATENCY.bounds, target.latency_target_s})
+        self._counts = [0] * (len(self._bounds_s) + 1)
+        self._sum_s = 0.0
 
-    def observe(self, latency_s: float) -> None:
-        """Count one event."""
-        self.histogram.observe(max(0.0, latency_s))  # negative if the clocks of two machines differ
-        self.events_in_time += latency_s <= self.target.latency_target_s
+    def observe(self, *latencies_s: float) -> None:
+        """Count one event for each latency."""
+        bounds_s, counts = self._bounds_s, self._counts
+        for latency_s in latencies_s:
+            counts[bisect_left(bounds_s, latency_s)] += 1
+            if latency_s > 0:  # negative if the clocks of two machines differ
+                self._sum_s += latency_s
+
+    @property
+    def events_in_time(self) -> int:
+        """Number of events done within the latency target."""
+        return sum(self._counts[: bisect_right(self._bounds_s, self.target.latency_target_s)])
+
+    def collect(self, labels: Mapping[str, str]) -> Metric:
+        """Return the histogram as a metric with `labels`."""
+        metric = HistogramMetricFamily(LATENCY.name, LATENCY.meaning, labels=[*labels])
+        bounds = [floatToGoString(bound_s) for bound_s in (*self._bounds_s, inf)]
+        buckets = [*zip(bounds, accumulate(self._counts), strict=True)]
+        metric.add_metric([*labels.values()], buckets, self._sum_s)
+        return metric

@@ -19,7 +19,6 @@ from services.consumer.clients import SILENCE_S, Clients, run_unless, wait_for_s
 from services.consumer.handover import Handover
 from services.consumer.interface import (
     BatchHandler,
-    Completion,
     Event,
     Handler,
     Health,
@@ -295,8 +294,5 @@ def _quiet_aiokafka() -> Iterator[None]:
 
 
 def _one_at_a_time(handle: Handler | None) -> BatchHandler:
-    async def handle_first(events: Any) -> Completion:
-        assert handle is not None
-        return await handle(events[0])
-
-    return handle_first
+    assert handle is not None
+    return lambda events: handle(events[0])

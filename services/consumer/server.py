@@ -3,7 +3,9 @@
 import asyncio
 import logging
 from bisect import bisect_left
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Generator, Sequence
+from functools import partial
+from types import CoroutineType, coroutine
 from typing import Any, Final
 
 from contracts.clock import monotonic_s, now_us
@@ -64,12 +66,12 @@ class Server:
     async def run(self) -> None:
         """Serve until cancelled. Close the queues first, because an event that is cancelled here is not committed."""
         while True:
-            await self._lease.wait_until_valid()
-            work = self._queues.take()
-            if work is None:
+            if self._lease.is_expired:
+                await self._lease.wait_until_valid()
+            if (work := self._queues.take()) is None:
                 await self._queues.wait_until_startable()
-                continue
-            await self._serve(*work)
+            elif (rest := self._start(*work)) is not None:
+                await rest
 
     async def watch(self) -> None:
         """Raise the error of an awaitable that a handler returned, if that error ends the consumer."""
@@ -89,17 +91,39 @@ class Server:
         """Return the age of the oldest handler call in progress (s); 0 without one."""
         return monotonic_s() - min(self._began_s.values()) if self._began_s else 0.0
 
-    async def _serve(self, queue: PartitionQueue, batch: Batch) -> None:
-        events = [_event_of(polled.record, polled.received_us, queue) for polled in batch.records]
-        self._began_s[batch] = monotonic_s()
+    def _start(self, queue: PartitionQueue, batch: Batch) -> Coroutine[Any, Any, None] | None:
+        """Call the handler. Return the rest of the work; None if the handler has returned without waiting.
+
+        The first step is taken without a time limit, because nothing can cancel a step.
+        """
+        began_s, events, rest = monotonic_s(), _events_of(batch, queue), None
+        if traces.on is None and not batch.is_unreadable:
+            try:
+                rest = self._handle(events)
+                if rest.__class__ is CoroutineType:
+                    rest = _rest_of(rest, rest.send(None))
+            except StopIteration as returned:
+                self._handler_returned(queue, batch, began_s)
+                self._succeed(queue, batch, events, returned.value)
+                return None
+            except BaseException as error:
+                rest = _rest_of(None, error)
+        return self._serve(queue, batch, events, began_s, rest)
+
+    async def _serve(
+        self, queue: PartitionQueue, batch: Batch, events: list[Event], began_s: float, rest: Awaitable[Any] | None
+    ) -> None:
+        """Await the handler. rest: of its call; None: it was not called yet."""
+        self._began_s[batch] = began_s
         error: Exception | None = None
         completion: Awaitable[object] | None = None
+        left_s = max(0.0, self._timeout_s - monotonic_s() + began_s) if self._timeout_s else None
         try:
-            async with asyncio.timeout(self._timeout_s) as limit:
+            async with asyncio.timeout(left_s) as limit:
                 with traces.work(self._group, events, batch.span_context) as batch.span_context:
                     if batch.is_unreadable:
                         raise Refused(batch.records[0].record.value.reason)
-                    completion = await self._handle(events)
+                    completion = await (self._handle(events) if rest is None else rest)
         except TimeoutError as late:
             error = self._timeout_error("the handler") if limit.expired() else late
         except asyncio.CancelledError:
@@ -110,20 +134,30 @@ class Server:
         except Exception as raised:
             error = raised
         finally:
-            spent_s = monotonic_s() - self._began_s.pop(batch)
-            self._queues.handler_returned(queue, batch)
-        self.busy_s += spent_s
-        self._service_times_s.append(spent_s / len(events))
+            self._handler_returned(queue, batch, self._began_s.pop(batch))
         if error is not None:
             await self._handle_failure(queue, batch, events, error)
-            return
+        else:
+            self._succeed(queue, batch, events, completion)
+
+    def _handler_returned(self, queue: PartitionQueue, batch: Batch, began_s: float) -> None:
+        spent_s = monotonic_s() - began_s
+        self._queues.handler_returned(queue, batch)
+        self.busy_s += spent_s
+        self._service_times_s.append(spent_s / len(batch.records))
+
+    def _succeed(
+        self, queue: PartitionQueue, batch: Batch, events: list[Event], completion: Awaitable[object] | None
+    ) -> None:
         self.events_handled += len(events)
-        done_us = now_us()
+        done_us, last_us = now_us(), -1
         for event in events:
-            self.latency_counts[bisect_left(self._bounds_us, done_us - event.received_us)] += 1
+            if event.received_us != last_us:  # it differs only between polls
+                last_us = event.received_us
+                bucket = bisect_left(self._bounds_us, done_us - last_us)
+            self.latency_counts[bucket] += 1
         if self._latencies is not None:
-            for event in events:
-                self._latencies.observe((done_us - event.timestamp_us) / 1e6)
+            self._latencies.observe(*[(done_us - event.timestamp_us) / 1e6 for event in events])
         if completion is None:
             queue.finish(batch)
         else:
@@ -204,10 +238,29 @@ def _completion_error(done: "asyncio.Future[object]") -> BaseException | None:
     return None
 
 
-def _event_of(record: Any, received_us: int, queue: PartitionQueue) -> Event:
-    position, timestamp_us = (record.topic, record.partition, record.offset), record.timestamp * 1000
-    owner = (queue.epoch, queue.generation)
-    return Event(*position, record.key, record.value, record.headers, timestamp_us, received_us, *owner)
+def _events_of(batch: Batch, queue: PartitionQueue) -> list[Event]:
+    epoch, generation = queue.epoch, queue.generation
+    return [
+        Event(r.topic, r.partition, r.offset, r.key, r.value, r.headers, r.timestamp * 1000, us, epoch, generation)
+        for r, us, *_ in batch.records
+    ]
+
+
+@coroutine
+def _rest_of(work: Any, last: Any) -> Generator[Any, Any, Any]:
+    """Await the rest of a coroutine, which last yielded or raised `last`."""
+    while not isinstance(last, BaseException):
+        try:
+            yield last
+        except BaseException as error:
+            step = partial(work.throw, error)
+        else:
+            step = partial(work.send, None)
+        try:
+            last = step()
+        except StopIteration as returned:
+            return returned.value
+    raise last
 
 
 def service_times(times_s: Sequence[float]) -> ServiceTimes:

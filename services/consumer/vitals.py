@@ -139,7 +139,7 @@ class Vitals:
             metrics.PARTITION_AGE: {(name,): _oldest_s(queue) for name, queue in served},
             metrics.POSITION: {(name,): queue.position for name, queue in served if queue.position is not None},
         }
-        yield from _labelled(latencies.histogram, labels)
+        yield latencies.collect(labels)
         yield from _labelled(self.handover.pauses, labels)
         for declared, value in values.items():
             yield declared.of(value, labels)

@@ -54,20 +54,17 @@ class OffsetTracker:
         in_flight, done = self.in_flight, self._done
         for offset in offsets:
             if in_flight and in_flight[0] == offset:
-                self._advance(in_flight.popleft())
-                self.position = offset + 1
+                self._advance(in_flight.popleft(), 1)
             else:
                 done.add(offset)
         while done and in_flight and in_flight[0] in done:
-            offset = in_flight.popleft()
-            done.remove(offset)
-            self._advance(offset)
-            self.position = offset + 1
+            done.remove(in_flight[0])
+            self._advance(in_flight.popleft(), 1)
 
-    def _advance(self, offset: int) -> None:
-        if self.position is not None:
+    def _advance(self, offset: int, events: int = 0) -> None:
+        if self.position != offset and self.position is not None:
             self.skipped += offset - self.position
-        self.position = offset
+        self.position = offset + events
 
     @property
     def committable_offset(self) -> int | None:
@@ -112,7 +109,7 @@ class PolledRecord(NamedTuple):
     def arrived_s(self) -> float:
         """Arrival time by which events of all partitions are ordered. It is never after the poll."""
         age_s = self.received_us / 1e6 - self.record.timestamp / 1e3
-        return self.polled_s - min(max(age_s, 0.0), MAX_HEAD_START_S)
+        return self.polled_s - (0.0 if age_s < 0 else age_s if age_s < MAX_HEAD_START_S else MAX_HEAD_START_S)
 
 
 _polled: Final = partial(tuple.__new__, PolledRecord)  # quicker than PolledRecord, of one tuple
@@ -138,8 +135,8 @@ class PartitionQueue(OffsetTracker):
     """One partition while this replica owns it."""
 
     __slots__ = (
-        "__weakref__", "_due", "_idle", "_retried", "_running", "backlog", "backlog_bytes", "cut_off_reason", "epoch",
-        "generation", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset", "partition",
+        "__weakref__", "_due", "_idle_waits", "_retried", "_running", "backlog", "backlog_bytes", "cut_off_reason",
+        "epoch", "generation", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset", "partition",
     )  # fmt: skip
 
     def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
@@ -166,8 +163,7 @@ class PartitionQueue(OffsetTracker):
         """Batches that wait for their next attempt. Later events of the partition, or of the key, wait for them."""
         self._due: deque[Batch] = deque()
         """Batches of `_retried` whose pause is over."""
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._idle_waits: list[asyncio.Future[None]] = []
 
     def put(self, records: Sequence[Any], received_us: int, now_s: float) -> None:
         """Append polled records, except those polled before."""
@@ -188,7 +184,7 @@ class PartitionQueue(OffsetTracker):
             self._pass_over_end()
 
     def _pass_over_end(self) -> None:
-        if not self.in_flight and not self.backlog and self.next_fetch_offset is not None:
+        if not self.backlog and not self.in_flight and self.next_fetch_offset is not None:
             self._advance(self.next_fetch_offset)
 
     @property
@@ -220,24 +216,23 @@ class PartitionQueue(OffsetTracker):
             batch = self._due.popleft()
             self._retried.remove(batch)
         else:
-            batch = Batch(self._take_from_backlog(max_events))
+            first = self.backlog.popleft()
+            self.backlog_bytes -= first.size
+            batch = Batch([first])
+            if max_events > 1 and not batch.is_unreadable:
+                self._fill(batch.records, max_events)
             self.begin([polled.record.offset for polled in batch.records])
         self._running.append(batch)
-        self._idle.clear()
         return batch
 
-    def _take_from_backlog(self, max_events: int) -> list[PolledRecord]:
-        backlog, busy, records = self.backlog, self._busy_keys(), list[PolledRecord]()
+    def _fill(self, records: list[PolledRecord], max_events: int) -> None:
+        backlog, busy = self.backlog, self._busy_keys()
         while backlog and len(records) < max_events:
             record = backlog[0].record
-            is_unreadable = record.value.__class__ is Unreadable
-            if record.key in busy or (is_unreadable and records):
+            if record.key in busy or record.value.__class__ is Unreadable:
                 break
             records.append(backlog.popleft())
             self.backlog_bytes -= records[-1].size
-            if is_unreadable:
-                break
-        return records
 
     def handler_returned(self, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the same key may start."""
@@ -278,19 +273,24 @@ class PartitionQueue(OffsetTracker):
     @property
     def is_idle(self) -> bool:
         """Whether no event is in flight."""
-        return self._idle.is_set()
+        return not self.in_flight and not self._running
 
     async def wait_until_idle(self) -> None:
         """Wait until no event is in flight."""
-        await self._idle.wait()
+        while not self.is_idle:
+            self._idle_waits.append(asyncio.get_running_loop().create_future())
+            await self._idle_waits[-1]
 
     def _busy_keys(self) -> Collection[bytes]:
         """Return the keys of events that handlers work on, or that wait for a retry."""
         return _keys_of((*self._running, *self._retried)) if self._running or self._retried else ()
 
     def _mark_idle(self) -> None:
-        if not self.in_flight and not self._running:
-            self._idle.set()
+        if self._idle_waits and self.is_idle:
+            for wait in self._idle_waits:
+                if not wait.done():
+                    wait.set_result(None)
+            self._idle_waits = []
 
 
 def _keys_of(batches: Iterable[Batch]) -> set[bytes]:
@@ -451,8 +451,9 @@ class PartitionQueues:
     def _offer(self, queue: PartitionQueue) -> None:
         if not queue.is_in_line and queue.may_start(self._per_partition):
             queue.is_in_line = True
+            if not self._ready_queues:
+                self._startable.set()
             heappush(self._ready_queues, (queue.next_arrived_s, next(self._tie_breakers), queue))
-            self._startable.set()
 
     def _check_fetch_limits(self, queue: PartitionQueue, waited: int = 0) -> None:
         """Pause or resume fetching the partition. waited: backlog before the last poll."""

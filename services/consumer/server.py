@@ -150,11 +150,11 @@ class Server:
         self, queue: PartitionQueue, batch: Batch, events: list[Event], completion: Awaitable[object] | None
     ) -> None:
         self.events_handled += len(events)
-        done_us, last_us = now_us(), -1
+        done_us, received_us = now_us(), -1
         for event in events:
-            if event.received_us != last_us:  # it differs only between polls
-                last_us = event.received_us
-                bucket = bisect_left(self._bounds_us, done_us - last_us)
+            if event.received_us != received_us:  # it differs only between polls
+                received_us = event.received_us
+                bucket = bisect_left(self._bounds_us, done_us - received_us)
             self.latency_counts[bucket] += 1
         if self._latencies is not None:
             self._latencies.observe(*[(done_us - event.timestamp_us) / 1e6 for event in events])

@@ -47,8 +47,7 @@ class Lease:
         self._clock = clock
         self._renewed_s = self._no_rebalance_s = self._last_check_s = clock()
         self._gap_ended_s = self._last_check_s
-        self._check_again_s = 0.0
-        """Until then the lease is surely valid."""
+        self._check_again_s = 0.0  # the lease is surely valid until then
         self._renewed = asyncio.Event()
 
     def now_s(self) -> float:
@@ -77,9 +76,9 @@ class Lease:
             return False
         now_s = self._check_gap()
         ends_s = min(self._renewed_s + self._session_s, self._no_rebalance_s + self._rebalance_timeout_s)
-        is_expired = self._renewed_s < self._gap_ended_s or now_s > ends_s
-        self._check_again_s = 0.0 if is_expired else min(ends_s, now_s + self._session_s / FAST_CHECKS_PER_SESSION)
-        return is_expired
+        fast_s = self._session_s / FAST_CHECKS_PER_SESSION
+        self._check_again_s = 0.0 if self._renewed_s < self._gap_ended_s else min(ends_s, now_s + fast_s)
+        return now_s > self._check_again_s
 
     async def wait_until_valid(self) -> None:
         """Return at once while the lease is valid. If it is expired, wait for its renewal."""

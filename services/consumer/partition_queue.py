@@ -7,6 +7,7 @@ no effect, even if the replica takes the partition again. `OffsetTracker` has th
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
@@ -52,12 +53,8 @@ class OffsetTracker:
     def end(self, offsets: Iterable[int]) -> None:
         """Note that these events are done for good."""
         in_flight, done = self.in_flight, self._done
-        for offset in offsets:
-            if in_flight and in_flight[0] == offset:
-                self._advance(in_flight.popleft(), 1)
-            else:
-                done.add(offset)
-        while done and in_flight and in_flight[0] in done:
+        done.update(offsets)
+        while in_flight and in_flight[0] in done:
             done.remove(in_flight[0])
             self._advance(in_flight.popleft(), 1)
 
@@ -83,8 +80,7 @@ class OffsetTracker:
 
 
 PAUSE_FETCH_RECORDS: Final = 200
-"""Backlog of a partition, in records, at which fetching it pauses when more records arrive. With 5 ms for each event it
-is a second of work. The records that arrive while as many wait were fetched while the others were served."""
+"""Backlog of a partition, in records, at which fetching it pauses with the next poll. At 5 ms an event: a second."""
 RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
 MAX_WAITING_BYTES: Final = MAX_POLL_BYTES
 """Backlog of all partitions, in bytes, at which nothing is polled while an event may start. Each partition's fetching
@@ -122,6 +118,8 @@ class Batch:
     records: list[PolledRecord]
     failures: int = 0
     """Number of failed attempts."""
+    is_late: bool = False
+    """Whether the handler, or its awaitable, was cancelled because of the time-out."""
     span_context: Any = None
     """Context of the last attempt's tracing span."""
 
@@ -135,7 +133,7 @@ class PartitionQueue(OffsetTracker):
     """One partition while this replica owns it."""
 
     __slots__ = (
-        "__weakref__", "_due", "_idle_waits", "_retried", "_running", "backlog", "backlog_bytes", "cut_off_reason",
+        "__weakref__", "_due", "_idle", "_retried", "_running", "backlog", "backlog_bytes", "cut_off_reason",
         "epoch", "generation", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset", "partition",
     )  # fmt: skip
 
@@ -163,7 +161,7 @@ class PartitionQueue(OffsetTracker):
         """Batches that wait for their next attempt. Later events of the partition, or of the key, wait for them."""
         self._due: deque[Batch] = deque()
         """Batches of `_retried` whose pause is over."""
-        self._idle_waits: list[asyncio.Future[None]] = []
+        self._idle = asyncio.Event()
 
     def put(self, records: Sequence[Any], received_us: int, now_s: float) -> None:
         """Append polled records, except those polled before."""
@@ -193,7 +191,7 @@ class PartitionQueue(OffsetTracker):
         return None if self.cut_off_reason else super().committable_offset
 
     def may_start(self, max_handlers: int) -> bool:
-        """Return whether the partition's next event may start now, with at most `max_handlers` running."""
+        """Return whether the partition's next event may start now. At most `max_handlers` of its handlers may run."""
         if len(self._running) >= max_handlers or self.is_dropped:
             return False
         if self._due:
@@ -216,23 +214,15 @@ class PartitionQueue(OffsetTracker):
             batch = self._due.popleft()
             self._retried.remove(batch)
         else:
-            first = self.backlog.popleft()
-            self.backlog_bytes -= first.size
-            batch = Batch([first])
-            if max_events > 1 and not batch.is_unreadable:
-                self._fill(batch.records, max_events)
+            batch, busy = Batch([]), self._busy_keys()
+            while self.backlog and len(batch.records) < max_events and self.backlog[0].record.key not in busy:
+                if batch.records and (batch.is_unreadable or self.backlog[0].record.value.__class__ is Unreadable):
+                    break
+                batch.records.append(self.backlog.popleft())
+                self.backlog_bytes -= batch.records[-1].size
             self.begin([polled.record.offset for polled in batch.records])
         self._running.append(batch)
         return batch
-
-    def _fill(self, records: list[PolledRecord], max_events: int) -> None:
-        backlog, busy = self.backlog, self._busy_keys()
-        while backlog and len(records) < max_events:
-            record = backlog[0].record
-            if record.key in busy or record.value.__class__ is Unreadable:
-                break
-            records.append(backlog.popleft())
-            self.backlog_bytes -= records[-1].size
 
     def handler_returned(self, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the same key may start."""
@@ -278,19 +268,16 @@ class PartitionQueue(OffsetTracker):
     async def wait_until_idle(self) -> None:
         """Wait until no event is in flight."""
         while not self.is_idle:
-            self._idle_waits.append(asyncio.get_running_loop().create_future())
-            await self._idle_waits[-1]
+            self._idle.clear()
+            await self._idle.wait()
 
     def _busy_keys(self) -> Collection[bytes]:
         """Return the keys of events that handlers work on, or that wait for a retry."""
         return _keys_of((*self._running, *self._retried)) if self._running or self._retried else ()
 
     def _mark_idle(self) -> None:
-        if self._idle_waits and self.is_idle:
-            for wait in self._idle_waits:
-                if not wait.done():
-                    wait.set_result(None)
-            self._idle_waits = []
+        if self.is_idle:
+            self._idle.set()
 
 
 def _keys_of(batches: Iterable[Batch]) -> set[bytes]:
@@ -373,11 +360,10 @@ class PartitionQueues:
     async def wait_until_idle(self, partitions: Iterable[int], timeout_s: float) -> set[int]:
         """Wait, at most `timeout_s`, until no event is in flight. Return the partitions without an event in flight."""
         queues = {partition: self._queues[partition] for partition in partitions}
-        waits = [asyncio.ensure_future(queue.wait_until_idle()) for queue in queues.values() if not queue.is_idle]
-        if waits:
-            _, late = await asyncio.wait(waits, timeout=timeout_s)
-            for wait in late:
-                wait.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                for queue in queues.values():
+                    await queue.wait_until_idle()
         return {partition for partition, queue in queues.items() if queue.is_idle}
 
     def drop(self, partitions: Iterable[int]) -> None:
@@ -396,7 +382,7 @@ class PartitionQueues:
         """Append polled records. Those of a partition that is not owned are ignored."""
         queue = self._queues.get(partition)
         if queue is not None:
-            waited = len(queue.backlog)
+            waited = len(queue.backlog)  # before the poll
             queue.put(records, received_us, self._clock())
             self._check_fetch_limits(queue, waited)
             self._offer(queue)
@@ -456,7 +442,6 @@ class PartitionQueues:
             heappush(self._ready_queues, (queue.next_arrived_s, next(self._tie_breakers), queue))
 
     def _check_fetch_limits(self, queue: PartitionQueue, waited: int = 0) -> None:
-        """Pause or resume fetching the partition. waited: backlog before the last poll."""
         partition, backlog, share = queue.partition, len(queue.backlog), MAX_WAITING_BYTES // len(self._queues)
         if partition not in self.full_partitions:
             if waited >= PAUSE_FETCH_RECORDS or queue.backlog_bytes >= share:

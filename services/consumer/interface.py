@@ -11,7 +11,7 @@ import msgspec
 from contracts.membership import PLAN_PROTOCOL_ONLY, Membership
 from contracts.progress import ReplicaState
 from contracts.settings import Rules, Target, Values, setting
-from services.common.unpacking import MAX_BATCH_MB
+from contracts.unpacking import MAX_BATCH_MB
 
 
 class ReplicaError(Exception):

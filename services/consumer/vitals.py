@@ -6,10 +6,11 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+from aiokafka.structs import TopicPartition
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
@@ -28,6 +29,7 @@ from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 from services.consumer.server import Server
 
+OPEN_TRANSACTION_S: Final = 10.0  # age from which it is reported; most end within a second
 CANCELLATION_GRACE_S: Final = 1.0  # a handler may take this long to end after its time-out
 MAX_REPORTED_REASONS: Final = 5
 """Most reasons in a progress report. All partitions may be cut off, and four reports a second are sent."""
@@ -56,6 +58,8 @@ class Vitals:
     latencies: Buckets
     pages: str = ""
     """Address of its pages, HOST:PORT; empty: none."""
+    _unstable: dict[int, tuple[int, float]] = field(default_factory=dict)
+    """Partition → offset of its first open transaction, and since when it has been this one (seconds)."""
 
     def progress(self) -> Progress:
         """Return a progress report. Service times and rebalances since the last report are reset."""
@@ -106,10 +110,11 @@ class Vitals:
         longest_s, limit_s = self.server.longest_handler_s(), self.options.handler_timeout_s
         if limit_s and longest_s > limit_s + CANCELLATION_GRACE_S:
             reasons.append(f"a handler has been at work for {longest_s:.0f} s and ignores its cancellation")
+        members = (f"member {member_id} gets no partitions: {why}" for member_id, why in refused.items())
         return Health(
             ok=not reasons,
             reasons=tuple(reasons),
-            notes=tuple(f"member {member_id} gets no partitions: {why}" for member_id, why in refused.items()),
+            notes=(*members, *self._open_transactions()),
             state=self.membership.state,
             partitions=self.queues.served_partitions,
             lease_age_s=self.lease.age_s,
@@ -117,6 +122,19 @@ class Vitals:
             reports_lost=self.clients.progress.lost,
             reports_problem=self.clients.progress.problem,
         )
+
+    def _open_transactions(self) -> Iterator[str]:
+        """Yield the partitions whose records have waited for a transaction to end for OPEN_TRANSACTION_S."""
+        consumer, before, self._unstable = self.clients.consumer, self._unstable, {}
+        places = {TopicPartition(self.topics.events, number) for number in self.queues.served_partitions}
+        for place in sorted(places & consumer.assignment()):
+            stable, end, now_s = consumer.last_stable_offset(place), consumer.highwater(place), monotonic_s()
+            if stable is None or not 0 <= stable < end:
+                continue
+            since_s = before[place.partition][1] if stable in before.get(place.partition, ()) else now_s
+            self._unstable[place.partition] = stable, since_s
+            if now_s - since_s >= OPEN_TRANSACTION_S:
+                yield f"{end - stable} records of {place.topic}/{place.partition} follow an open transaction"
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics, as a collector of prometheus-client."""

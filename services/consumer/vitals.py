@@ -11,20 +11,20 @@ from typing import Final
 
 import msgspec
 from aiokafka.structs import TopicPartition
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
 from contracts.clock import monotonic_s, now_us
 from contracts.metrics import MetricSpec
 from contracts.pages import Answer, PortTakenError, WebServer, http_error, not_found
-from contracts.progress import MAX_REBALANCES, Progress, ReplicaState
+from contracts.progress import COUNTS_WITHIN_TARGET, MAX_REBALANCES, Progress, ReplicaState
 from services.consumer import metrics
 from services.consumer.clients import Clients
 from services.consumer.handover import Handover
 from services.consumer.interface import Health, Options, ReplicaError, Topics
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
-from services.consumer.metrics import Latencies
+from services.consumer.metrics import Buckets
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 from services.consumer.server import Server
@@ -55,7 +55,7 @@ class Vitals:
     handover: Handover
     membership: Membership
     busy_s: Callable[[], float]
-    latencies: Latencies
+    latencies: Buckets
     pages: str = ""
     """Address of its pages, HOST:PORT; empty: none."""
     _unstable: dict[int, tuple[int, float]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Vitals:
             skipped={p: queue.skipped for p, queue in queues.items() if queue.skipped} if serves else {},
             processed=self.server.events_handled,
             busy_us=int(self.busy_s() * 1_000_000),
-            late=self.server.events_late,
+            late=sum(self.server.latency_counts[COUNTS_WITHIN_TARGET:]),
             latencies=tuple(self.server.latency_counts),
             rebalances=self.handover.rebalances,
             at_us=now_us(),
@@ -142,9 +142,9 @@ class Vitals:
         labels = dict(zip(metrics.LABELS, (self.topics.group, self.replica), strict=True))
         served = [(str(partition), queue) for partition, queue in list(self.queues.items()) if queue.is_open]
         values: dict[MetricSpec, float | Mapping[tuple[str, ...], float]] = {
-            metrics.IN_SLA: latencies.events_in_time,
-            metrics.TARGET: latencies.target.latency_target_s,
-            metrics.BUDGET: 1 - latencies.target.percentile,
+            metrics.IN_SLA: latencies.count_up_to(self.options.latency_target_s),
+            metrics.TARGET: self.options.latency_target_s,
+            metrics.BUDGET: 1 - self.options.percentile,
             metrics.CLOCK_OFFSET: self.handover.clock_offset_s,
             metrics.EVENTS: server.events_handled,
             metrics.EVENTS_FAILED: server.events_failed,
@@ -157,8 +157,8 @@ class Vitals:
             metrics.PARTITION_AGE: {(name,): _oldest_s(queue) for name, queue in served},
             metrics.POSITION: {(name,): queue.position for name, queue in served if queue.position is not None},
         }
-        yield from _labelled(latencies.histogram, labels)
-        yield from _labelled(self.handover.pauses, labels)
+        yield latencies.collect(labels)
+        yield self.handover.pauses.collect(labels)
         for declared, value in values.items():
             yield declared.of(value, labels)
 
@@ -256,10 +256,3 @@ def local_address_towards(brokers: str) -> str:
             probe.connect(address)
             return str(probe.getsockname()[0])
     return socket.gethostname()
-
-
-def _labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric]:
-    for metric in histogram.collect():
-        samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-        metric.samples = [type(s)(s.name, {**labels, **s.labels}, *s[2:]) for s in samples]
-        yield metric

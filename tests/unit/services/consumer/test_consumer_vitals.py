@@ -11,11 +11,10 @@ from aiohttp import ClientSession
 from aiokafka_bench import TOPIC, ZERO
 
 from contracts.progress import ReplicaState, ServiceTimes
-from contracts.settings import Target
 from services.consumer import vitals
 from services.consumer.interface import Options, Topics
 from services.consumer.lease import Lease
-from services.consumer.metrics import PAUSE, Latencies
+from services.consumer.metrics import LATENCY, PAUSE, Buckets
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.rebalance import AssignmentMetadata
 from services.consumer.vitals import Pages, Vitals
@@ -30,16 +29,16 @@ class Replica:
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
         idle: Any = SimpleNamespace(
             last_confirmed_s=float("inf"), longest_handler_s=lambda: 0.0, service_times=ServiceTimes, events_handled=0,
-            events_late=None, latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
+            latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
             rebalance_reports=[], state=state, member_id="", generation=1, plans=SimpleNamespace(newest_plan=None),
             assignor=SimpleNamespace(last_assignment=AssignmentMetadata(), refused={}),
-            clock_offset_s=0.0, pauses=PAUSE.create(None), progress=SimpleNamespace(lost=3, problem="no topic"),
+            clock_offset_s=0.0, pauses=Buckets(PAUSE), progress=SimpleNamespace(lost=3, problem="no topic"),
             consumer=SimpleNamespace(assignment={ZERO}.copy, highwater=lambda _: 9, last_stable_offset=lambda _: 9),
         )  # fmt: skip
         self.vitals = Vitals(
             replica="one", incarnation="1", topics=Topics(group="g", events=TOPIC, plans="", progress=""),
-            options=Options(), clients=idle, queues=self.queues, server=idle, lease=self.lease, committer=idle,
-            handover=idle, membership=idle, busy_s=lambda: 0.0, latencies=Latencies(Target(percentile=0.9)),
+            options=Options(percentile=0.9), clients=idle, queues=self.queues, server=idle, lease=self.lease,
+            committer=idle, handover=idle, membership=idle, busy_s=lambda: 0.0, latencies=Buckets(LATENCY, 0.5),
         )  # fmt: skip
 
     def metric(self, name: str, **labels: str) -> float:

@@ -2,8 +2,8 @@
 
 The model uses the logarithm of the seconds per event, because the speeds of machines differ by factors. The prior is
 the configured rate. The standard error of its logarithm is PRIOR_SPREAD. The typical value comes from a random-effects
-model (DerSimonian, Laird 1986), in which the replicas scatter around this value with variance τ². After many events, the
-estimate of a replica is close to its own measurement. After few events, it is close to the typical value (empirical
+model (DerSimonian, Laird 1986), in which the replicas scatter around this value with variance τ². After many events,
+the estimate of a replica is close to its own measurement. After few events, it is close to the typical value (empirical
 Bayes, Morris 1983).
 """
 

@@ -65,7 +65,7 @@ class KubernetesLauncher:
 
     @property
     def problem(self) -> str:
-        """Current problem: no leadership, a failed request to the API server, or a pod that does not start; else empty."""
+        """Current problem: no leadership, a failed request to the API server, or a stuck pod; empty: none."""
         return "; ".join(filter(None, dict.fromkeys(self._problems.values())))
 
     def start(self, name: str) -> PodInstance:

@@ -175,9 +175,9 @@ def halve(state: State) -> None:
 
 
 def record_signal(state: State, worker: int, signal: int) -> None:
-    """Record the signal of a worker. If it is busy and another is idle, or reversed, the idle one gets a virtual worker.
+    """Record the signal of a worker. If one worker is busy and another is idle, the idle one gets a virtual worker.
 
-    The other worker has the oldest such signal. Both signals are reset, or only that of a busy worker with one left.
+    The other worker has the oldest opposite signal. Both signals are reset, or only the busy one if it keeps its last.
     """
     if state.signal[worker] != signal:
         state.signal[worker] = signal  # type: ignore[index]

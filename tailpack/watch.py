@@ -18,6 +18,8 @@ from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, partitions_of, q
 from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
 
+REFRESH_MS: Final = 250
+"""Longest wait of a record at the broker, ms: about the interval at which the page is refreshed."""
 WINDOW_S: Final = 5.0
 """Length of the window of latency figures, in seconds. It has enough events for a p99, and still shows bursts."""
 HISTORY: Final = 120
@@ -157,7 +159,8 @@ class Watcher:
         space, topics = connection.namespace, (timeline, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
         self._names = {qualified(space, topic): topic for topic in topics}
         own = {"group.id": qualified(space, "watcher"), "enable.auto.commit": False, "log_level": 0}
-        self._consumer = Consumer(connection.librdkafka() | own)
+        rare = {"fetch.wait.max.ms": REFRESH_MS, "fetch.min.bytes": 1_000_000}  # not one fetch for each event
+        self._consumer = Consumer(connection.librdkafka() | own | rare)
         counts = {name: partitions_of(topic, 0, pipeline_partitions) for name, topic in self._names.items()}
         places = [TopicPartition(name, number, 0) for name, count in counts.items() for number in range(count)]
         self._consumer.assign(places)

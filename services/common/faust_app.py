@@ -1,18 +1,21 @@
 """Settings, app factory and Kafka driver of our Faust services. Importing this module has no side effect."""
 
 import asyncio
+import math
 import threading
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import aiokafka
 import faust
-from aiokafka.errors import KafkaError
+from aiokafka.errors import ConsumerStoppedError, KafkaError
 from aiokafka.protocol.produce import ProduceRequest
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Producer, Transport
-from mode.supervisors import CrashingSupervisor
+from mode.utils.futures import maybe_async
 
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
@@ -24,12 +27,18 @@ SESSION_S: Final = 6.0
 HEARTBEAT_S: Final = 1.0
 PRODUCER_TIMEOUT_S: Final = 60.0
 """Longest wait of a record for the broker. A killed broker needs tens of seconds to recover its logs."""
-LINGER_S: Final = 0.002
+PACE_S: Final = 0.01
+"""Shortest time between two fetches, seconds. At 100 records/s a fetch brings two of them, and waits 2.5 ms more."""
+PATIENCE_S: Final = 0.05
+"""How long records wait for others if no order waits for them, seconds. They share requests to the broker."""
+MAX_TAKES: Final = 100  # records of a backlog that are taken before other tasks run
 FULL_PAUSE_S: Final = 0.02  # pause between two checks whether enough records were acknowledged
 FETCH_WAIT_MS: Final = 200
 """Longest wait of one fetch at the broker, ms. If Faust takes more than 0.1 s to take the records of a partition,
 aiokafka fetches the others first, and that partition waits until their fetch returns: 1500 ms by Faust's default."""
 
+RESTING_FETCH_WAIT_MS: Final = 100
+"""The same while background topics rest: their partitions join the next fetch."""
 METADATA_MAX_AGE_MS: Final = 5_000
 """Age at which metadata is refreshed. If an old leader refuses a request for the first offset of a partition, aiokafka
 does not look for the new one. With Faust's default it would repeat the request for five minutes."""
@@ -53,10 +62,24 @@ class ServiceSettings(KeyedTopics):
     """Longest wait for the broker and the topics at the start."""
 
 
+Take = Callable[[Any], Awaitable[None]]
+
+
 def make_app(
-    connection: Connection, group: Group, settings: ServiceSettings, may_write: Callable[[], None]
+    connection: Connection,
+    group: Group,
+    settings: ServiceSettings,
+    *,
+    may_write: Callable[[], None],
+    take: Take,
+    background: Collection[str],
 ) -> faust.App:
-    """Return a configured app for `group` that is not started. may_write: may raise KafkaError before each write."""
+    """Return a configured app for `group` that is not started.
+
+    may_write: may raise KafkaError before each write. take: takes a message of a topic in `app.topics`. It replaces
+    Faust's agents, which cost four tasks and two queues for each message.
+    background: topics on which no order waits. Their records are read and written every PATIENCE_S.
+    """
     name = qualified(connection.namespace, group)
     folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,12 +97,12 @@ def make_app(
         broker_max_poll_records=MAX_POLL_RECORDS,
         consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
         producer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
-        producer_linger=LINGER_S,
         producer_request_timeout=PRODUCER_TIMEOUT_S,
         stream_wait_empty=False,  # the stage drains with its own deadline
-        agent_supervisor=CrashingSupervisor,  # a restarted agent would skip the record on which it failed
     )
     use_our_transport(app, may_write)
+    app.transport.take = take
+    app.transport.background = app.producer_transport.background = frozenset(background)
     return app
 
 
@@ -124,7 +147,53 @@ def use_our_transport(app: faust.App, may_write: Callable[[], None] = lambda: No
     app.producer_transport.may_write = may_write
 
 
-class _ConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
+class _TaskWorker:
+    """Runs a service of Faust, which has its own thread otherwise, in the event loop that started it.
+
+    Passing a call and its result between two threads costs more than the fetch.
+    """
+
+    def __init__(self, service: Any) -> None:
+        self._service = service
+        self._serving: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._serving = asyncio.get_running_loop().create_task(self._service._serve())
+
+    def stop(self) -> None:
+        """Do nothing: the service has ended when Faust calls this."""
+
+
+class _ConsumerTask(AIOKafkaConsumerThread):  # type: ignore[misc]
+    Worker = _TaskWorker
+
+    def __init__(self, consumer: Any, **options: Any) -> None:
+        self._rested_s = -math.inf
+        self._fetched_s = defaultdict[int, float](float)  # broker → time of the last fetch
+        super().__init__(consumer, thread_loop=consumer.loop, **options)
+
+    async def call_thread(self, call: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        return await maybe_async(call(*arguments, **options))
+
+    async def on_start(self) -> None:
+        await super().on_start()
+        fetcher = self._consumer._fetcher
+        fetch = fetcher._proc_fetch_request
+
+        async def fetch_paced(assignment: Any, broker: int, request: Any) -> Any:
+            if (wait_s := self._fetched_s[broker] + PACE_S - monotonic_s()) > 0:
+                try:
+                    await asyncio.sleep(wait_s)
+                except asyncio.CancelledError:
+                    return False  # as aiokafka's own
+            self._fetched_s[broker] = monotonic_s()
+            return await fetch(assignment, broker, request)
+
+        fetcher._proc_fetch_request = fetch_paced
+
+    async def _gather_remaining_tasks(self) -> None:
+        pass  # the loop has tasks of others
+
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         # The consumer reads these when it starts, which is later.
@@ -133,14 +202,61 @@ class _ConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         consumer._isolation_level = "read_committed"  # skip output of aborted transactions of Payment
         return consumer
 
-    async def _fetch_records(self, *arguments: Any, **options: Any) -> Any:
+    async def _fetch_records(self, consumer: Any, *arguments: Any, **options: Any) -> Any:
         with poll_limit(MAX_POLL_BYTES):
-            return await super()._fetch_records(*arguments, **options)
+            records = await super()._fetch_records(consumer, *arguments, **options)
+        background = self.transport.background
+        if background and any(partition.topic in background for partition in records):
+            last_s, self._rested_s = self._rested_s, monotonic_s()
+            if self._rested_s - last_s < 2 * PATIENCE_S:  # else a rest would only add a fetch
+                self._rest(consumer)
+        return records
+
+    def _rest(self, consumer: Any) -> None:
+        """Leave the partitions of background topics out of fetches for PATIENCE_S."""
+        assignment, fetcher = consumer._subscription.subscription.assignment, consumer._fetcher
+        background = self.transport.background
+        states = [assignment.state_value(place) for place in assignment.tps if place.topic in background]
+        for state in states:
+            state.pause()
+        fetcher._fetch_max_wait_ms = RESTING_FETCH_WAIT_MS
+
+        def resume() -> None:
+            fetcher._fetch_max_wait_ms = FETCH_WAIT_MS
+            for state in states:
+                state.resume()
+
+        self.thread_loop.call_later(PATIENCE_S, resume)
 
 
 class _Consumer(Consumer):  # type: ignore[misc]
-    def _new_consumer_thread(self) -> _ConsumerThread:
-        return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+    def _new_consumer_thread(self) -> _ConsumerTask:
+        return _ConsumerTask(self, loop=self.loop, beacon=self.beacon)
+
+    async def verify_all_partitions_active(self) -> None:
+        """Do nothing: the health page has this check."""
+
+    async def _drain_messages(self, fetcher: Any) -> None:
+        """Pass all messages to `take`, until the app stops or its group rebalances."""
+        read, take = self._read_offset, self.transport.take
+        try:
+            while not (self.should_stop or fetcher.should_stop):
+                takes = 0
+                async for place, message in self.getmany(timeout=1.0):
+                    offset, last = message.offset, read[place]
+                    if last is not None and offset < last:
+                        continue
+                    if last and offset > last + 1:  # markers of transactions
+                        await self._add_gap(place, last + 1, offset)
+                    self._unacked_messages.add(message)
+                    await take(message)
+                    read[place] = offset
+                    if (takes := takes + 1) % MAX_TAKES == 0:
+                        await asyncio.sleep(0)
+                await asyncio.sleep(0)  # getmany may return at once
+        except ConsumerStoppedError:
+            if not self.app.should_stop:
+                raise
 
     async def _getmany(self, *arguments: Any, **options: Any) -> Any:
         if sum(len(each.value or b"") for each in self.unacked) < MAX_POLL_BYTES:
@@ -161,7 +277,14 @@ class _Producer(Producer):  # type: ignore[misc]
             return await send(node_id, request, **options)
 
         producer.client.send = send_if_allowed
+        producer._message_accumulator._append_batch = partial(self._append, producer._message_accumulator)
         return producer
+
+    def _append(self, accumulator: Any, builder: Any, partition: Any) -> Any:
+        batch = type(accumulator)._append_batch(accumulator, builder, partition)
+        if partition.topic in self.transport.background:  # all such batches end at the same time, for one request
+            batch._linger_time = PATIENCE_S - batch._ctime % PATIENCE_S
+        return batch
 
     def _settings_extra(self) -> dict[str, Any]:
         # Without idempotence a retry after a lost response would write the record twice.
@@ -170,20 +293,9 @@ class _Producer(Producer):  # type: ignore[misc]
 
 class _Transport(Transport):  # type: ignore[misc]
     largest_batch = 16_384  # bytes
+    background: frozenset[str] = frozenset()
     Consumer = _Consumer
     Producer = _Producer
-
-
-class RawSchema(faust.Schema):  # type: ignore[misc]
-    """Keeps keys and values as bytes. The domain decodes them, and turns a bad record into a dead letter."""
-
-    def compile(self, app: Any, **_: Any) -> Any:
-        """Return the function that turns a message into an event."""
-
-        async def decode(message: Any, *, propagate: bool = False) -> Any:
-            return app.create_event(message.key, message.value, message.headers, message)
-
-        return decode
 
 
 BEAT_S: Final = 0.25

@@ -197,6 +197,10 @@ class Stage:
         slot.expect()
         try:
             sent = await self._send(effect)
+        except asyncio.CancelledError:  # a rebalance: the record was not sent, and will be read again
+            if effect.id is not None:
+                self._pending.pop(effect.id).cancel()
+            raise
         except Exception as error:
             self._fail(error, effect)
             return

@@ -1,7 +1,6 @@
 """A service: its parts, its health, and the path of records between Faust and its stage."""
 
 import asyncio
-from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,25 +9,23 @@ from typing import Any, Final
 import faust
 import msgspec
 from aiohttp import web
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.preflight import client_config
-from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES, Group, Topic, partitions_of, qualified
+from contracts.topics import Group, Topic, partitions_of, qualified
 from services.common import traces
-from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, ServiceSettings, limit_batches, make_app
+from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, ServiceSettings, make_app
 from services.common.fence import Fence
 from services.common.read_back import ReadId, TakeRecord, count_uncommitted, read_tails
 from services.common.records import BARE_LETTER_LIMIT, Decide, Effect, Incoming, ServiceError
-from services.common.stage import MAX_UNCOMMITTED, MIN_TAIL_RECORDS, RECORD_OVERHEAD, Stage, may_take
+from services.common.stage import MAX_UNCOMMITTED, MIN_TAIL_RECORDS, RECORD_OVERHEAD, Stage
+from services.consumer.output import limit_batches
+from services.consumer.topic_facts import RecordSizes
 
 MAX_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
 """A process that was paused for longer than this, in seconds, may have been replaced."""
 MIN_RECORD_LIMIT_BYTES: Final = BARE_LETTER_LIMIT + 2 * RECORD_OVERHEAD
 """Size of records that a broker must at least accept, bytes."""
-ANSWER_S: Final = 2.0  # longest wait for a broker that is queried for its limits
 COMMIT_POLL_S: Final = 0.1  # pause between two checks for committed offsets
 STALL_S: Final = 10.0
 """A service is unhealthy if a record is unacknowledged, or a partition not fetched, for this long."""
@@ -70,15 +67,10 @@ class Service:
         self.connection = connection
         self.pulse = Pulse(MAX_PAUSE_S)
         self._decisions: dict[str, Decide] = {}
-        unhurried = map(self.topic_name, (*background, *([memory.topic] if memory else [])))
-        self.app = make_app(
-            connection,
-            group,
-            settings,
-            may_write=self.pulse.require_no_pause,
-            take=self._take,
-            background=frozenset(unhurried),
-        )
+        self.app = make_app(connection, group, settings)
+        transport = self.app.transport
+        transport.may_write, transport.take = self.pulse.require_no_pause, self._take
+        transport.background = {self.topic_name(topic) for topic in (*background, *([memory.topic] if memory else []))}
         self.app.on_partitions_revoked.connect(self._on_revoked, weak=False)
         self.app.on_partitions_assigned.connect(self._on_assigned, weak=False)
         letters = self.topic_name(Topic.DEAD_LETTERS)
@@ -99,9 +91,10 @@ class Service:
         }
         self.fence = fence
         self._memory = memory
-        self._uncommitted = defaultdict[Any, deque[int]](deque)  # partition → offsets that may be read again
+        self._begins: dict[Any, int] = {}  # partition → first offset taken
         self._commit_wait: str | None = None  # the reason while the stage waits for a commit
         self._reading: asyncio.Task[None] | None = None
+        self._beating: asyncio.Task[None] | None = None
         self.records_read_back = self.records_skipped = 0
         """Number of records of its own topics that were read back, and of those that could not be decoded."""
 
@@ -118,7 +111,7 @@ class Service:
     async def _take(self, message: Any) -> None:
         if await self._may_take(message):
             record = incoming(message)
-            release = partial(self.app.consumer.ack, message)
+            release = partial(self.app.consumer.done, message.tp, message.offset + 1)
             with traces.work(self.app.conf.id, (record,)):
                 await self.stage.take(record, self._decisions[record.topic], release)
 
@@ -132,33 +125,33 @@ class Service:
             await self.stage.may_run.wait()
             if message.generation_id != self.app.consumer_generation_id:
                 return False
-            committed = self.app.consumer._committed_offset[source]  # not public in Faust
-            if may_take(self._uncommitted[source], message.offset, committed):
+            first = self._begins.setdefault(source, message.offset)
+            committed = self.app.consumer._committed_offset[source] or first  # not public in Faust
+            if message.offset - committed < MAX_UNCOMMITTED:
                 self._commit_wait = None
                 return True
-            self._commit_wait = f"{source.topic}/{source.partition} waits: {MAX_UNCOMMITTED} records are uncommitted"
+            self._commit_wait = f"{source.topic}/{source.partition} waits: {MAX_UNCOMMITTED} offsets are uncommitted"
             await asyncio.sleep(COMMIT_POLL_S)
 
     async def start(self) -> None:
         """Start the app."""
-        self.pulse.start()
+        self._beating = asyncio.create_task(self.pulse.run())
         await self.app.start()
 
-    async def fit_to_broker(self) -> None:
-        """Read the size limit of the output topics and write nothing larger. Call before `start`."""
-        topics = [*self._outputs, *([self.topic_name(self._memory.topic)] if self._memory else [])]
-        largest = await asyncio.to_thread(max_record_bytes, self.connection, topics)
-        if largest < MIN_RECORD_LIMIT_BYTES:
+    def _limit_records(self, max_bytes: int) -> None:
+        """Write no batch above `max_bytes`, because a broker rejects an oversized batch as a whole."""
+        if max_bytes < MIN_RECORD_LIMIT_BYTES:
             raise ServiceError(
-                f"one of {', '.join(topics)} accepts records of at most {largest} bytes, but a stage needs "
+                f"one of {', '.join(self._outputs)} accepts records of at most {max_bytes} bytes, but a stage needs "
                 f"{MIN_RECORD_LIMIT_BYTES}; raise max.message.bytes"
             )
-        self.stage.max_record_bytes = largest
-        limit_batches(self.app, largest)
+        self.stage.max_record_bytes = max_bytes
+        limit_batches(self.app.producer._producer, max_bytes)
 
     async def stop(self) -> None:
         """Take no more records, wait for pending sends, commit and leave the group."""
-        self.pulse.end()
+        if self._beating is not None:
+            self._beating.cancel()
         self.stage.may_run.clear()
         if self.failure_reason() is None:
             await self.stage.drain()
@@ -214,7 +207,7 @@ class Service:
 
     async def _on_revoked(self, _app: faust.App, _revoked: Any, **_: Any) -> None:
         self.stage.on_revoked()
-        self._uncommitted.clear()
+        self._begins.clear()
         if self._reading is not None:
             self._reading.cancel()
 
@@ -246,6 +239,7 @@ class Service:
         if self._memory is not None:
             tails[self.topic_name(self._memory.topic)] = self._memory.tail
         self.records_skipped += await read_tails(self.connection, tails, take)
+        await RecordSizes(self.app.producer._producer.client, self._limit_records).query_limits(tails)
         for topic in tails:  # so that the first event does not wait for the metadata of its topic
             await self.app.producer._producer.partitions_for(topic)
         self.stage.on_assigned(written)
@@ -271,14 +265,3 @@ def incoming(message: Any) -> Incoming:
     headers: Mapping[str, bytes] = dict(message.headers or ())
     stamp_us = round((message.timestamp or 0.0) * 1e3) * 1000
     return Incoming(message.topic, message.partition, message.offset, stamp_us, message.key, message.value, headers)
-
-
-def max_record_bytes(connection: Connection, topics: Iterable[str]) -> int:
-    """Return the smallest `max.message.bytes` of `topics`; Kafka's default if the broker does not answer."""
-    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-    client = AdminClient(client_config(connection))  # it must exist until its answers arrive
-    try:
-        answers = client.describe_configs(resources, request_timeout=ANSWER_S)
-        return min(int(answer.result(2 * ANSWER_S)[MAX_MESSAGE_BYTES].value) for answer in answers.values())
-    except (KafkaException, TimeoutError):
-        return DEFAULT_MAX_MESSAGE_BYTES

@@ -266,7 +266,7 @@ def test_an_instance_that_resumes_after_a_takeover_writes_nothing(stack: Stack) 
         return [record.key() for record in read_all(stack.kafka, stack.namespace, Topic.SHIPMENTS_SCHEDULED)]
 
     try:
-        names = [f"o-{number}" for number in range(2000)]
+        names = [f"o-{number}" for number in range(10_000)]
         produce(stack.kafka, stack.namespace, Topic.PAYMENTS_SETTLED, [settled(name, accepted=True) for name in names])
         wait_for(lambda: 10 < len(written()) < len(names), "it is in the middle of its work", every_s=0.0)
         frozen.send_signal(signal.SIGSTOP)

@@ -1,5 +1,7 @@
 """A process that was paused too long does not write any more."""
 
+import asyncio
+
 import pytest
 
 from services.common.faust_app import ProcessPausedError, Pulse
@@ -27,11 +29,11 @@ def test_beats_within_the_limit_are_no_pause() -> None:
     assert pulse.gap_s == 0.0
 
 
-def test_a_slow_broker_before_the_start_is_no_pause() -> None:
+async def test_a_slow_broker_before_the_start_is_no_pause() -> None:
     now_s = 100.0
     pulse = Pulse(4.0, clock=lambda: now_s)
     now_s += 20.0  # waiting for topics
-    pulse.start()
-    pulse.end()
-    pulse.join()
+    beating = asyncio.create_task(pulse.run())
+    await asyncio.sleep(0)
+    beating.cancel()
     pulse.require_no_pause()

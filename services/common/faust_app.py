@@ -213,9 +213,6 @@ class _Transport(Transport):  # type: ignore[misc]
     """Topics on which no order waits. Their records are read and written every PATIENCE_S."""
 
 
-BEAT_S: Final = 0.25
-
-
 class ProcessPausedError(KafkaError):  # type: ignore[misc]
     """The process was paused longer than its group waits for a member, so it must not write any more."""
 
@@ -230,12 +227,9 @@ class Pulse:
         self.gap_s = 0.0
         """Longest pause that exceeded the limit, seconds. 0: none."""
 
-    async def run(self) -> None:
-        """Call `beat` regularly until cancelled."""
+    def begin(self) -> None:
+        """Begin to measure. Call `beat` regularly from now on."""
         self._last_s = self._clock()  # a slow broker may have delayed the start
-        while True:
-            await asyncio.sleep(BEAT_S)
-            self.beat()
 
     def beat(self) -> None:
         """Record the time since the last beat if it exceeds the limit."""

@@ -94,7 +94,6 @@ class Service:
         self._begins: dict[Any, int] = {}  # partition → first offset taken
         self._commit_wait: str | None = None  # the reason while the stage waits for a commit
         self._reading: asyncio.Task[None] | None = None
-        self._beating: asyncio.Task[None] | None = None
         self.records_read_back = self.records_skipped = 0
         """Number of records of its own topics that were read back, and of those that could not be decoded."""
 
@@ -135,7 +134,7 @@ class Service:
 
     async def start(self) -> None:
         """Start the app."""
-        self._beating = asyncio.create_task(self.pulse.run())
+        self.pulse.begin()
         await self.app.start()
 
     def _limit_records(self, max_bytes: int) -> None:
@@ -150,15 +149,14 @@ class Service:
 
     async def stop(self) -> None:
         """Take no more records, wait for pending sends, commit and leave the group."""
-        if self._beating is not None:
-            self._beating.cancel()
         self.stage.may_run.clear()
         if self.failure_reason() is None:
             await self.stage.drain()
         await self.app.stop()
 
     def failure_reason(self) -> str | None:
-        """Return why this process cannot continue; None if it can."""
+        """Return why this process cannot continue; None if it can. Call it regularly: it notices pauses."""
+        self.pulse.beat()
         if self.pulse.gap_s:
             return self.pulse.describe_pause()
         if self.stage.failed.done():

@@ -1,7 +1,7 @@
 """Simulate a matrix of cases × contenders × seeds. Stored rows are reused, missing rows are computed.
 
 A job is one run: a scenario with changes, a policy with its options, and a seed. Job and code determine the row of
-figures. Rows are appended to a file as JSON lines with a hash of job and code. An interrupted matrix reads them and
+figures. Rows are appended to a file as JSON lines with a hash of job and code. An interrupted matrix reads the rows and
 continues.
 """
 
@@ -291,7 +291,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def jobs(self, contender: Contender, seeds: int) -> tuple[list[Job], tuple[str, ...]]:
         """Return a job for each seed from 1, and the names of the random parts. If nothing is random, return one job.
 
-        A random burst phase is the time from a burst (or a whole second) to the next tick. With seed k of n it lies in
+        A random burst phase is the time from a burst (or a whole second) to the next tick. Seed k of n chooses it in
         the k-th of n equal parts of the decision interval, so that a few seeds cover all phases.
         """
         first = self.job(contender)
@@ -355,8 +355,8 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     seeds: int = 20
     optimum: bool = False
     """Also compute the cheapest schedule of each case and seed."""
-    random: int = 0
-    """Number of random scenarios that are added as cases."""
+    random: tuple[int, int] = (1, 0)
+    """First and last number of the random scenarios that are added as cases."""
     like: str = ""
     """Name of another matrix, whose contenders and constant counts also take part."""
     counts: list[int] = []
@@ -377,25 +377,25 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         from bench.random_scenarios import random_case  # noqa: PLC0415  numpy only where it is needed
 
         listed = [Case(scenario=case) if isinstance(case, str) else case for case in self.case]
-        every = (*listed, *map(random_case, range(1, self.random + 1)))
-        changed = [(case.scenario, sorted_changes(case.set, self.set)) for case in every]
+        every = (*listed, *map(random_case, range(self.random[0], self.random[1] + 1)))
         axis = self.resolve_axis()
+        changed = [(case, sorted_changes(case.set, self.set)) for case in every]
         return [
             Case(
-                scenario=scenario,
+                scenario=case.scenario,
                 set={**dict(changes), **more},
-                label=", ".join((scenario, *(f"{key}={value}" for key, value in changes))),
+                label=case.label or ", ".join((case.scenario, *(f"{key}={value}" for key, value in changes))),
                 point=point,
             )
-            for (scenario, changes), (point, more) in product(changed, axis.points() if axis else [("", {})])
+            for (case, changes), (point, more) in product(changed, axis.points() if axis else [("", {})])
         ]
 
     def contenders(self) -> list[Contender]:
-        """Return the contenders that take part in every case, without constant counts."""
+        """Return the contenders that take part in every case. Policies with a constant count are not included."""
         return [Contender(policy=entry) if isinstance(entry, str) else entry for entry in self.contender]
 
     def contenders_of(self, case: Case) -> list[Contender]:
-        """Return all contenders of a case, with constant counts."""
+        """Return all contenders of a case. Policies with a constant count are included."""
         own = self.contenders()
         partitions = case.job(own[0]).read_scenario().payment.partitions if self.counts else 0
         return own + [Contender(policy=f"static-{count}") for count in self.counts if count <= partitions]

@@ -15,8 +15,6 @@ from loadgen.spec import Topology
 from partitioners import Partitioner
 
 NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
-
-
 VALID_NAME: Final = must(
     "name",
     lambda of: NAME.fullmatch(of["name"]),
@@ -57,7 +55,8 @@ class Load(Bursts):
     """The load that is sent."""
 
     workload: str
-    """Name of a workload in `loadgen.workloads`."""
+    """Name of a workload, or a curve that repeats: `80 for 200, to 330 in 50` is 80 events/s for 200 s, then 50 s up
+    to 330."""
     trace: str = setting("")
     """CSV or Parquet file with events that replace the workload, as in `--trace`."""
     spacing: Spacing = setting(Spacing.BURST)
@@ -120,8 +119,8 @@ SIMULATION_ONLY: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(EventCost):
-    """A group that reads the output of the scaled group, or of the stage before; a list, `[[stages]]`. Other settings
-    are those of the other sections."""
+    """A group that reads the output of the scaled group, or of the stage before it. `[[stages]]` is a list. Other
+    settings are taken from the other sections."""
 
     name: str
     """Name of the stage: lower-case letters, digits and dashes."""

@@ -55,7 +55,7 @@ class RunReader:
         self.journal_keys = {None, plan_key(PAYMENT_GROUP.group_in(run.run), PAYMENT_GROUP.topic_in(run.run))}
 
     def count(self) -> int:
-        """Return the number of records of events, at most."""
+        """Return an upper bound of the number of records of events."""
         with self._answered():
             parts = (TopicPartition(*part) for part in self.partitions(self.events))
             ends = [self._consumer.get_watermark_offsets(part, ANSWER_TIMEOUT_S) for part in parts]
@@ -83,7 +83,7 @@ class RunReader:
                 raise self._away(error.str())
 
     def write_events(self, place: Path, refused: Mapping[str, int]) -> set[int]:
-        """Read the events in this process: an EventWriter."""
+        """Read the events in this process. Implements EventWriter."""
         joined = JoinedEvents(self.events, refused)
         for record in self.records(self.partitions(self.events)):
             joined.add(record)
@@ -108,13 +108,12 @@ def _record(message: Message) -> Record:
     return Record(message.topic(), message.partition(), message.offset(), message.key(), message.value(), *times)
 
 
-def report_here(folder: Path, announce: Callable[[str], None] = lambda _: None) -> Result | None:
-    """Report on the run without Spark; None: it is too large. announce: prints a line. Raises ReportError."""
+def report_here(folder: Path) -> Result | None:
+    """Report on the run without Spark; None: it is too large. Raises ReportError."""
     if not stored.is_complete(folder / EVENTS):
         reader = RunReader(folder)
-        if (records := reader.count()) > MAX_RECORDS:
+        if reader.count() > MAX_RECORDS:
             return None
-        announce(f"reading {records:,} records without Spark, which would read more than {MAX_RECORDS:,}")
         gather(reader, folder, reader.write_events)
     return report_stored(folder) if stored.count(folder / EVENTS) <= stored.MAX_EVENTS_IN_MEMORY else None
 

@@ -239,7 +239,7 @@ class Pulse:
         self._last_s = now_s
 
     def require_no_pause(self) -> None:
-        """Raise ProcessPausedError if the process was ever paused too long, even before the next beat."""
+        """Raise ProcessPausedError if the process was ever paused too long. A pause that has just ended counts too."""
         self.beat()
         if self.gap_s:
             raise ProcessPausedError(self.describe_pause())

@@ -58,7 +58,7 @@ class Slot:
         self._waiting += 1
 
     def confirm(self) -> None:
-        """Count a confirmed output, or the end of the decision, and acknowledge all records that this completes."""
+        """Count one confirmation, of an output or of the decision. Acknowledge all records that are complete now."""
         self._waiting -= 1
         queue = self._queue
         while queue and queue[0]._waiting == 0:
@@ -101,7 +101,7 @@ class Acknowledgements:
 
 
 class RecentIds:
-    """A set of ids that drops the oldest. The newest id alone is not enough: a crash may change their order."""
+    """The newest ids; older ones are dropped. One id is not enough, because a crash may change the order of the ids."""
 
     def __init__(self, retention: int = MIN_REMEMBERED_IDS) -> None:
         self._least = self._retention = retention
@@ -115,7 +115,7 @@ class RecentIds:
             del self._ids[next(iter(self._ids))]
 
     def update(self, identities: Iterable[str]) -> None:
-        """Add all ids read back. They stay until the usual number of new ids was added."""
+        """Add all ids that were read back. They stay until `retention` new ids (default 50,000) were added."""
         identities = list(identities)
         self._retention = self._least + len(identities)
         for identity in identities:
@@ -149,7 +149,7 @@ class Stage:
         self._sends: set[asyncio.Future[Any]] = set()
 
     async def take(self, record: Incoming, decide: Decide, release: Callable[[], object]) -> None:
-        """Decide one record and send its effects. `release` is called when the broker has all of them."""
+        """Decide one record and send its effects. `release` is called, in record order, when the broker has them."""
         self.last_record_s = monotonic_s()
         slot = self.acknowledgements.open((record.topic, record.partition), release)
         try:

@@ -180,7 +180,7 @@ def difference(value: PairedDifference | None, times: float, number_format: str)
 COLUMNS: Final[dict[str, Callable[[Line], str]]] = {
     "policy": lambda line: f"`{line.policy}`",
     "in time": lambda line: share(line.figures["in_sla"].mean) + (f", {line.lost} lost" if line.lost else ""),
-    "after the surge": lambda line: interval(line.figures.get("in_sla_after_surge"), 100, ".3f"),
+    "after the first surge, %": lambda line: interval(line.figures.get("in_sla_after_surge"), 100, ".3f"),
     "least seed": lambda line: share(line.least_in_sla),
     "p99.9, ms": lambda line: interval(line.figures.get("p999_s"), 1e3, ",.0f"),
     "max, ms": lambda line: interval(line.figures.get("max_s"), 1e3, ",.0f"),
@@ -259,7 +259,7 @@ def _chance(line: Line) -> str:
 
 
 def draw(found: Comparison, path: Path) -> None:
-    """Write an SVG plot with a panel for each case: share of late events over the axis, or else over the cost."""
+    """Write an SVG plot with a panel for each case: share of late events by axis value, or without an axis by cost."""
     import matplotlib as mpl  # noqa: PLC0415  half a second, needed only here
     from matplotlib.figure import Figure  # noqa: PLC0415
 

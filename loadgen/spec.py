@@ -1,4 +1,4 @@
-"""The load as data, which the process that starts the generator writes, and the settings of the generator itself."""
+"""The load as a JSON file, written by the process that starts the generator, and the settings of the generator."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from partitioners import Partitioner
 
 
 class Topology(StrEnum):
-    """Input topic of the load, and so the stages of the run."""
+    """Input topic of the load. It decides which stages the run has."""
 
     PIPELINE = "pipeline"
     """The load enters as orders at `orders.placed`."""
@@ -130,7 +130,7 @@ class DriverSettings(Settings):
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and those for required settings, the part and the address of Order."""
+        """Return the base class's rules, and those for load_file, out_dir, part, start_file and order_url."""
         return (
             *super().rules(),
             *((name, lambda of, key=name: None if of[key] else "missing") for name in ("load_file", "out_dir")),
@@ -150,9 +150,9 @@ def _web_address(values: Values) -> str | None:
 
 
 def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
-    """Return the events per second of a trace. If the split is a table, return them per partition.
+    """Return the events per second of a trace, by partition if the trace has partitions.
 
-    A trace without partitions is spread by the workload's table.
+    With Split.TABLE, a trace without partitions is spread over them by the workload's table.
     """
     return workload.spread(trace.counts) if split is Split.TABLE and trace.partitions is None else trace.counts
 
@@ -162,7 +162,7 @@ def trace_problems(
 ) -> list[tuple[str, str]]:
     """Return (field, message) for settings that contradict the trace.
 
-    Another partitioner may move single events by their keys, but cannot change a table.
+    A table has fixed partitions and requires `explicit`. For single events, other partitioners may choose by key.
     """
     problems = [("faults", fault_after_end(faults, trace.duration_s))]
     if isinstance(trace, Trace):

@@ -37,10 +37,10 @@ class Workload:
         return self.repeats or duration_s <= self.duration_s
 
     def spread(self, totals: IntArray) -> IntArray:
-        """Spread other events per second over the partitions by the rule, else in the proportions of the table's rows.
+        """Spread `totals`, events per second, over the partitions as this workload spreads its own events.
 
-        After its last row the table begins again. Shape (seconds,) → (seconds, partitions). Raises ValueError without
-        a table.
+        Without a `rule` it uses the proportions in each row of the table. After its last row the table begins again.
+        Shape (seconds,) → (seconds, partitions). Raises ValueError if the workload has no table.
         """
         if self.partitions is None:
             raise ValueError(f"workload {self.name} has no partition table of its own")

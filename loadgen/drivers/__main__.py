@@ -13,7 +13,7 @@ from loadgen.spec import DriverSettings, read_load
 
 
 def main() -> int:
-    """Return 0: all acknowledged; 1: not all, interrupted, or not started; 2: invalid settings."""
+    """Return 0: all events acknowledged; 1: some were not, or the load did not start; 2: invalid settings."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback before Locust's job handles signals
     log = logging.getLogger("load generator")
     try:
@@ -30,7 +30,7 @@ def main() -> int:
 
     try:
         result = locust_job.run(spec, connection, settings)
-    except GeneratorError as refusal:
+    except (GeneratorError, InvalidSettingsError) as refusal:  # the trace is read here
         log.error(refusal)
         return 1
     result.save(Path(settings.out_dir), settings.part, settings.parts)

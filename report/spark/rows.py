@@ -1,11 +1,11 @@
-"""The event rows of a large run, piece by piece in Spark workers, which call the same functions as in memory."""
+"""The event rows of a large run, in pieces. Spark workers call the same functions as a report in memory."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from report.columns import divide, integers, numbered
+from report.columns import Packed, divide, numbered
 from report.stored import CUSTOMER_COLUMN, OPTIONAL_COLUMNS, check_events, row_groups
 from report.table import T, Table, concat
 
@@ -17,7 +17,7 @@ COMMON_COLUMNS: Final = (
 
 
 class SparkRows:
-    """Event rows in the Parquet at `place`. A worker reads a row group; Spark brings equal values together."""
+    """Event rows in the Parquet at `place`. A worker reads a row group; Spark groups rows with equal values."""
 
     def __init__(self, context: Any, place: Path, known: frozenset[str] = OPTIONAL_COLUMNS) -> None:
         self.known = known & {*check_events(place)}
@@ -27,7 +27,7 @@ class SparkRows:
         self._divided: dict[str, Any] = {}
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
-        """Return `make(piece)` of each piece; equal values of `by` are in one piece."""
+        """Return `make(piece)` of each piece. Rows with the same value of `by` are in one piece."""
         if not by:
             return list(self._tables.map(make).collect())
         columns = (*COMMON_COLUMNS, *([CUSTOMER_COLUMN] if by == CUSTOMER_COLUMN else []))
@@ -47,7 +47,7 @@ def _table(row_group: tuple[str, int, int]) -> Table:
         return file.read_row_group(group, [name]).column(name)
 
     numbers, replicas = numbered(column("replica"))
-    return Table({"replica": numbers}, replicas, lambda name: integers(column(name)))
+    return Table({"replica": Packed(numbers).rows()}, replicas, lambda name: Packed(column(name)).rows())
 
 
 def _divided(events: Table, by: str, parts: int, columns: tuple[str, ...]) -> Iterator[tuple[int, Table]]:

@@ -104,7 +104,6 @@ async def _run_service(connection: Connection, settings: S, build: Build[S], sto
         await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, stop_requested.is_set)
         if stop_requested.is_set():
             return
-        await service.fit_to_broker()
         try:
             await _start_and_watch(service, stop_requested)
         finally:
@@ -132,7 +131,7 @@ async def _start_and_watch(service: Service, stop_requested: asyncio.Event) -> N
 
 
 async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunner | None:
-    """Listen on the configured port. Return None without one. Raises ServiceError if the port is not available."""
+    """Listen on the configured port. Return None without a port. Raises ServiceError if the port is not available."""
     if not settings.http_port:
         return None
 

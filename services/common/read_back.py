@@ -1,4 +1,4 @@
-"""Reads back a stage's own output before the stage starts: as many records as its input may repeat.
+"""Reads back the last records of a stage's own output before the stage starts: those that its input may repeat.
 
 Foreign and malformed records are skipped and counted. Transaction markers are not counted.
 """
@@ -14,9 +14,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
+from contracts.unpacking import MAX_POLL_BYTES, poll_limit
 from contracts.validation import DECODE_ERRORS
 from services.common.records import ServiceError
-from services.common.unpacking import MAX_POLL_BYTES, poll_limit
 
 READ_DEADLINE_S: Final = 60.0
 FETCH_BYTES: Final = 524_288  # limit for each partition: fetched records stay in memory until they are processed
@@ -64,7 +64,7 @@ async def count_uncommitted(connection: Connection, group: str, inputs: Iterable
 async def read_tails(connection: Connection, tails: Mapping[str, int], take: TakeRecord) -> int:
     """Pass the last records of each partition to `take`, except tombstones. Return how many were skipped.
 
-    tails: topic → number of offsets. Raises ServiceError if the broker does not deliver them within the deadline.
+    tails: topic → offsets to read of each partition. Raises ServiceError if the broker does not deliver them in time.
     """
     try:
         async with asyncio.timeout(READ_DEADLINE_S):

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Final
 
 from contracts.clock import monotonic_s, now_us
+from contracts.unpacking import Unreadable
 from services.common.records import (
     LETTER_LIMIT,
     Decide,
@@ -22,7 +23,6 @@ from services.common.records import (
     encode,
     letter_key,
 )
-from services.common.unpacking import Unreadable
 
 Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 """Passes a record to the client. The future is done when the broker has it. Back-pressure makes the call wait."""
@@ -30,7 +30,7 @@ Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 DRAIN_S: Final = 5.0
 RECORD_OVERHEAD: Final = 512  # bytes of the key and of what Kafka adds to a record in its own batch
 MAX_UNCOMMITTED: Final = 5000
-"""Records of an input partition that a stage takes beyond the committed offset before it waits for a commit.
+"""Offsets of an input partition that a stage takes beyond the committed one before it waits for a commit.
 
 This bounds the repeats, and so the ids to remember and to read back. At 75 events/s in a partition it is a minute.
 """
@@ -58,7 +58,7 @@ class Slot:
         self._waiting += 1
 
     def confirm(self) -> None:
-        """Count a confirmed output, or the end of the decision, and acknowledge all records that this completes."""
+        """Count one confirmation, of an output or of the decision. Acknowledge all records that are complete now."""
         self._waiting -= 1
         queue = self._queue
         while queue and queue[0]._waiting == 0:
@@ -100,21 +100,8 @@ class Acknowledgements:
         return self._clock() - min(opened) if opened else 0.0
 
 
-def may_take(uncommitted: deque[int], offset: int, committed: int | None, limit: int = MAX_UNCOMMITTED) -> bool:
-    """Add an offset to those that may be read again and return True. Return False if they are too many.
-
-    committed: the offset from which the partition would be read again; None if unknown.
-    """
-    while committed is not None and uncommitted and uncommitted[0] < committed:
-        uncommitted.popleft()
-    if len(uncommitted) >= limit:
-        return False
-    uncommitted.append(offset)
-    return True
-
-
 class RecentIds:
-    """A set of ids that drops the oldest. The newest id alone is not enough: a crash may change their order."""
+    """The newest ids; older ones are dropped. One id is not enough, because a crash may change the order of the ids."""
 
     def __init__(self, retention: int = MIN_REMEMBERED_IDS) -> None:
         self._least = self._retention = retention
@@ -128,7 +115,7 @@ class RecentIds:
             del self._ids[next(iter(self._ids))]
 
     def update(self, identities: Iterable[str]) -> None:
-        """Add all ids read back. They stay until the usual number of new ids was added."""
+        """Add all ids that were read back. They stay until `retention` new ids (default 50,000) were added."""
         identities = list(identities)
         self._retention = self._least + len(identities)
         for identity in identities:
@@ -162,7 +149,7 @@ class Stage:
         self._sends: set[asyncio.Future[Any]] = set()
 
     async def take(self, record: Incoming, decide: Decide, release: Callable[[], object]) -> None:
-        """Decide one record and send its effects. `release` is called when the broker has all of them."""
+        """Decide one record and send its effects. `release` is called, in record order, when the broker has them."""
         self.last_record_s = monotonic_s()
         slot = self.acknowledgements.open((record.topic, record.partition), release)
         try:
@@ -197,6 +184,10 @@ class Stage:
         slot.expect()
         try:
             sent = await self._send(effect)
+        except asyncio.CancelledError:  # a rebalance: the record was not sent, and will be read again
+            if effect.id is not None:
+                self._pending.pop(effect.id).cancel()
+            raise
         except Exception as error:
             self._fail(error, effect)
             return

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
+import msgspec
+
 from contracts.membership import PLAN_PROTOCOL_ONLY, Membership
 from contracts.progress import ReplicaState
 from contracts.settings import Rules, Target, Values, setting
-from services.common.unpacking import MAX_BATCH_MB
+from contracts.unpacking import MAX_BATCH_MB
 
 
 class ReplicaError(Exception):
@@ -93,8 +95,7 @@ class Options(Membership, Target):
         return min(self.retry_backoff_s * 2.0 ** min(failures - 1, 64), self.retry_backoff_max_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):  # created in a quarter of a dataclass's time
     """One record of the input topic."""
 
     topic: str
@@ -180,17 +181,17 @@ class ListenerCalls:
     _last_call: "asyncio.Future[None] | None" = None
 
     def on_taken(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
-        """Announce the partitions that are not announced yet."""
+        """Call `on_partitions_taken` for those of `partitions` that are not announced as taken."""
         new = set(partitions) - self._taken_partitions
         self._taken_partitions |= new
         return self._call(self.listeners.on_partitions_taken, new)
 
     def on_released(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
-        """Announce the partitions that were announced as taken."""
+        """Call `on_partitions_released` for those of `partitions` that are announced as taken."""
         return self._call(self.listeners.on_partitions_released, self._forget(partitions))
 
     def on_lost(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
-        """Announce the partitions that were announced as taken."""
+        """Call `on_partitions_lost` for those of `partitions` that are announced as taken."""
         return self._call(self.listeners.on_partitions_lost, self._forget(partitions))
 
     def _forget(self, partitions: Iterable[int]) -> set[int]:

@@ -1,5 +1,7 @@
 """The paths of tail-aware: what arrives is as often among the worst ones as their weights say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from unit.autoscaler.builders import seen
@@ -24,12 +26,12 @@ RATES = {
 def weights_above(rates: np.ndarray) -> np.ndarray:
     """Return for each tick the weight of the paths with a higher backlog than that of the events that arrived."""
     history, found = ArrivalHistory(), []
-    ensemble = Ensemble(history)
+    ensemble, paths = Ensemble(history), None
     for tick, counts in enumerate(np.random.default_rng(2).poisson(rates[:, :, None] / 30, (*rates.shape, 3))):
-        if tick > WARM_UP_TICKS:
-            arrived, *each = backlogs(np.concatenate((counts[None], paths.events)).sum(axis=2), 200.0, 0.1)  # noqa: F821
-            found.append(paths.weights @ np.where(each == arrived, 0.5, each > arrived))  # noqa: F821
-        observation = seen(counts.sum(axis=0).tolist(), at_s=float(tick), recent=RecentArrivals(0.1, counts))
+        if paths and tick > WARM_UP_TICKS:
+            arrived, *each = backlogs(np.concatenate((counts[None], paths.events)).sum(axis=2), 200.0, 0.1)
+            found.append(paths.weights @ np.where(each == arrived, 0.5, each > arrived))
+        observation = replace(seen(counts.sum(axis=0).tolist()), recent=RecentArrivals(0.1, counts))
         ensemble.observe(history.observe(observation), 1)
         paths = ensemble.paths(1, 200.0)
     return np.array(found)

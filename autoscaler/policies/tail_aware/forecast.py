@@ -1,4 +1,4 @@
-"""What may arrive: a forecast, and paths made from what followed similar moments."""
+"""Forecasts of arrivals, and paths of arrivals made from what followed similar moments."""
 
 from collections import deque
 from typing import Final, NamedTuple

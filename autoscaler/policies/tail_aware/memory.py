@@ -1,4 +1,4 @@
-"""What the policy remembers between ticks: late events, service rates, starts, handovers, and recent peaks."""
+"""State of the policy between ticks: late events, service rates, starts, handovers, and recent peaks."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping

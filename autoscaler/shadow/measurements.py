@@ -1,7 +1,7 @@
 """Measures a group from outside: its members, its lag in seconds, and the service rate of a member."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from statistics import median
 from typing import Any, Final
@@ -87,9 +87,13 @@ class LagClock:
 
 
 class CommittedRates:
-    """Learns a member's service rate (μ) from its commits while it is busy. Commits of an idle member show arrivals."""
+    """Learns a member's service rate (μ) from its commits while it is busy. Commits of an idle member show arrivals.
 
-    def __init__(self) -> None:
+    on_busy: called with a busy member, its committed events, and the seconds in which it served them.
+    """
+
+    def __init__(self, on_busy: Callable[[str, float, float], None] = lambda *_: None) -> None:
+        self._on_busy = on_busy
         self._last: dict[str, tuple[frozenset[int], float, float]] = {}
         """Member → its partitions, time of its last commit, and sum of its committed offsets then."""
         self._samples: deque[float] = deque(maxlen=MAX_SAMPLES)
@@ -114,4 +118,5 @@ class CommittedRates:
                 rate = (total - before[2]) / (at_s - before[1])
                 if lag > MIN_BUSY_LAG_S * rate:
                     self._samples.append(rate)
+                    self._on_busy(member, total - before[2], at_s - before[1])
         self._last = {member: commit for member, commit in self._last.items() if member in owned}

@@ -46,7 +46,7 @@ class ReplicaProcess:
     child: the process, if this autoscaler started it. None: an earlier autoscaler did. The exit status is unreadable.
     """
 
-    pending_reason = ""
+    pending_reason = address = ""
 
     def __init__(self, pid: int, identity: str, log: Path, child: "subprocess.Popen[bytes] | None" = None) -> None:
         self.pid, self._log = pid, log

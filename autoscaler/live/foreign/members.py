@@ -1,0 +1,178 @@
+"""Which members of a group belong to which replica, and which partitions each member gets by a plan."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from autoscaler.live.foreign.wire import Partitions, Subscription
+from autoscaler.live.problems import first_few
+from contracts.plan import PlanRecord
+
+COOPERATIVE: Final = frozenset({"cooperative-sticky"})
+"""Protocols by which a member keeps what it owns during a rebalance, and releases only what it no longer gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a classic group. Two members may have the same client id."""
+
+    id: str
+    instance_id: str = ""
+    client_id: str = ""
+    host: str = ""
+    """IP address from which it joined."""
+    subscription: Subscription = field(default_factory=Subscription, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """The running replicas: name → IP address, which is empty if replicas share it."""
+
+    addresses: Mapping[str, str] = field(default_factory=dict)
+
+    def name_of(self, member: Member) -> str:
+        """Return the replica of a member: by its instance id or client id, or else by its address. Empty: unknown.
+
+        The ids of a replica with several members are NAME-0, NAME-1, …, as Spring Kafka forms them.
+        """
+        for own in filter(None, (member.instance_id, member.client_id)):
+            fits = [name for name in self.addresses if own == name or own.startswith(f"{name}-")]
+            if fits:
+                return max(fits, key=len)
+        here = [name for name, address in self.addresses.items() if address and address == member.host]
+        return here[0] if len(here) == 1 else ""
+
+    def by_name(self, members: Iterable[Member]) -> dict[str, list[Member]]:
+        """Return replica → its members, sorted by id. Members of no replica are under an empty name."""
+        found: dict[str, list[Member]] = {}
+        for member in sorted(members, key=lambda member: member.id):
+            found.setdefault(self.name_of(member), []).append(member)
+        return found
+
+
+def describe_unknown(members: Collection[Member]) -> str:
+    """Return a sentence about members of no replica; empty without such members."""
+    listed = first_few((f"{member.client_id} at {member.host}" for member in members), ", ")
+    remedy = "stop them, or set client.id or group.instance.id of a replica's consumer to its TAILPACK_REPLICA"
+    return f"{len(members)} members belong to no replica and get no partitions ({listed}); {remedy}" if members else ""
+
+
+class Known(NamedTuple):
+    """What an assignment is computed from, besides plan and members."""
+
+    topic: str
+    """The topic of the plan."""
+    counts: Mapping[str, int]
+    """Topic → number of partitions."""
+    previous: Mapping[str, Partitions]
+    """Member id → its partitions before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The result of one rebalance."""
+
+    given: Mapping[str, Partitions]
+    """Member id → its partitions. Every member has an entry."""
+    withheld: int = 0
+    """Partitions that their former owners must release first. They are handed out in the next rebalance."""
+
+
+def assign(
+    plan: PlanRecord | None,
+    replicas: Replicas,
+    members: Sequence[Member],
+    known: Known,
+    *,
+    is_cooperative: bool = False,
+) -> Assignment:
+    """Return each member's partitions.
+
+    Partition p of another topic follows partition p of the plan's topic, modulo its number of partitions. The range
+    assignor does so too for topics with equal numbers.
+    """
+    topic, counts, previous = known
+    readers = [member for member in members if topic in member.subscription.topics]
+    given: dict[str, Partitions] = {member.id: {} for member in members}
+    numbers = range(max([counts.get(topic, 0), *(number + 1 for number in (plan and plan.assignment) or ())]))
+    owners = _owners(plan, replicas, readers, numbers, _by_partition(previous, topic))
+    place: dict[str, dict[int, str]] = {topic: owners}
+    for other in sorted({name for member in members for name in member.subscription.topics} - {topic}):
+        place[other] = _follow(other, members, counts.get(other, 0), owners)
+    withheld = 0
+    for name, placed in place.items():
+        claims = _claims(members, name) if is_cooperative else {}
+        for partition, member_id in placed.items():
+            if claims.get(partition, {member_id}) <= {member_id}:
+                given[member_id].setdefault(name, []).append(partition)
+            else:
+                withheld += 1
+    return Assignment(given, withheld)
+
+
+def _owners(
+    plan: PlanRecord | None,
+    replicas: Replicas,
+    readers: Sequence[Member],
+    partitions: Iterable[int],
+    previous: Mapping[int, str],
+) -> dict[int, str]:
+    """Return partition → member id. Only members of planned replicas get partitions, if there are any."""
+    by_name = replicas.by_name(readers)
+    planned = {name: by_name[name] for name in plan.replicas if name in by_name} if plan else {}
+    able = [member.id for of_replica in planned.values() for member in of_replica] or [one.id for one in readers]
+    if not able:
+        return {}
+    numbers, wanted = sorted(partitions), dict((plan.assignment if plan else None) or {})
+    owners: dict[int, str] = {}
+    for name, of_replica in planned.items():
+        own = [number for number in numbers if wanted.get(number) == name]
+        owners |= _in_turn(own, [member.id for member in of_replica], previous)
+    rest = [number for number in numbers if number not in owners]
+    if not owners:
+        return _in_turn(rest, able, previous)
+    counts = dict.fromkeys(able, 0)
+    for member_id in owners.values():
+        counts[member_id] += 1
+    for number in rest:
+        before = previous.get(number, "")
+        owners[number] = before if before in counts else min(able, key=lambda one: (counts[one], one))
+        counts[owners[number]] += 1
+    return owners
+
+
+def _in_turn(numbers: Sequence[int], ids: Sequence[str], previous: Mapping[int, str]) -> dict[int, str]:
+    """Give each member the same count, or one more. A partition stays where it is if its owner's count allows it."""
+    share, larger = divmod(len(numbers), len(ids))
+    owners, counts = dict[int, str](), dict.fromkeys(ids, 0)
+    for number in numbers:
+        before = previous.get(number, "")
+        if before in counts and counts[before] < share + (larger > 0):
+            larger -= counts[before] == share
+            owners[number], counts[before] = before, counts[before] + 1
+    for number in numbers:
+        if number not in owners:
+            least = min(ids, key=lambda one: counts[one])
+            owners[number], counts[least] = least, counts[least] + 1
+    return owners
+
+
+def _follow(topic: str, members: Sequence[Member], count: int, leading: Mapping[int, str]) -> dict[int, str]:
+    ids = [member.id for member in members if topic in member.subscription.topics]
+    owners: dict[int, str] = {}
+    for number in range(count if ids else 0):
+        leader = leading.get(number % max(1, len(leading)), "")
+        owners[number] = leader if leader in ids else ids[number % len(ids)]
+    return owners
+
+
+def _by_partition(places: Mapping[str, Partitions], topic: str) -> dict[int, str]:
+    return {number: member_id for member_id, topics in places.items() for number in topics.get(topic, ())}
+
+
+def _claims(members: Iterable[Member], topic: str) -> dict[int, set[str]]:
+    claims: dict[int, set[str]] = {}
+    for member in members:
+        for number in member.subscription.owned.get(topic, ()):
+            claims.setdefault(number, set()).add(member.id)
+    return claims

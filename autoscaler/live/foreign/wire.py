@@ -1,0 +1,208 @@
+"""Requests and messages of Kafka's classic group protocol, in versions that every broker since 2.4 supports."""
+
+import asyncio
+import struct
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from io import BytesIO
+from typing import Any, Final, NamedTuple
+
+from aiokafka.client import AIOKafkaClient, CoordinationType
+from aiokafka.errors import GroupCoordinatorNotAvailableError
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.group import JoinGroupRequest_v5, SyncGroupRequest_v3
+from aiokafka.protocol.types import (
+    Array,
+    Boolean,
+    Bytes,
+    CompactArray,
+    CompactString,
+    Int16,
+    Int32,
+    Schema,
+    String,
+    TaggedFields,
+)
+
+from contracts.connection import Connection
+
+PLANNER: Final = "tailpack-planner"
+"""Client id and instance id of the autoscaler in the group. A second autoscaler replaces the first under this id."""
+PROTOCOL_TYPE: Final = "consumer"
+COORDINATOR_TRIES: Final = 50
+COORDINATOR_PAUSE_S: Final = 0.2
+REQUEST_TIMEOUT_S: Final = 60.0
+"""Longest wait for an answer. A rebalance lasts until its slowest member has rejoined."""
+
+Partitions = dict[str, list[int]]
+"""Topic → partitions."""
+
+
+def _struct(name: str, key: int, version: int, request: Schema, response: Schema, *, flexible: bool = False) -> Any:
+    same = {"API_KEY": key, "API_VERSION": version}
+    answer = type("Answer", (Response,), same | {"SCHEMA": response})
+    more = {"FLEXIBLE_VERSION": flexible, "RESPONSE_TYPE": answer, "SCHEMA": request}
+    return type(f"{name}Struct", (RequestStruct,), same | more)
+
+
+_TEXT, _COMPACT, _TAGS = String("utf-8"), CompactString("utf-8"), ("tags", TaggedFields)
+_ERROR: Final = (("throttle_time_ms", Int32), ("error_code", Int16))
+_MEMBER: Final = (("member_id", _TEXT), ("group_instance_id", _TEXT))
+_HEARTBEAT: Final = _struct(
+    "Heartbeat", 12, 3, Schema(("group", _TEXT), ("generation_id", Int32), *_MEMBER), Schema(*_ERROR)
+)
+_LEAVE: Final = _struct(
+    "LeaveGroup",
+    13,
+    3,
+    Schema(("group", _TEXT), ("members", Array(*_MEMBER))),
+    Schema(*_ERROR, ("members", Array(*_MEMBER, ("error_code", Int16)))),
+)
+_DESCRIBED: Final = (
+    *_MEMBER, ("client_id", _TEXT), ("client_host", _TEXT), ("member_metadata", Bytes), ("member_assignment", Bytes)
+)  # fmt: skip
+_DESCRIBE: Final = _struct(
+    "DescribeGroups",
+    15,
+    4,
+    Schema(("groups", Array(_TEXT)), ("include_authorized_operations", Boolean)),
+    Schema(
+        _ERROR[0],
+        (
+            "groups",
+            Array(
+                *(("error_code", Int16), ("group", _TEXT), ("state", _TEXT), ("protocol_type", _TEXT)),
+                *(("protocol", _TEXT), ("members", Array(*_DESCRIBED)), ("authorized_operations", Int32)),
+            ),
+        ),
+    ),
+)
+_LIST: Final = _struct(
+    "ListGroups",
+    16,
+    5,
+    Schema(("states", CompactArray(_COMPACT)), ("types", CompactArray(_COMPACT)), _TAGS),
+    Schema(
+        *_ERROR,
+        (
+            "groups",
+            CompactArray(
+                *(("group", _COMPACT), ("protocol_type", _COMPACT), ("state", _COMPACT), ("type", _COMPACT)), _TAGS
+            ),
+        ),
+        _TAGS,
+    ),
+    flexible=True,
+)
+
+
+class _Versioned(Request[RequestStruct]):  # type: ignore[misc]  # aiokafka ships no types
+    API_KEY = 0
+
+    def __init__(self, kind: Any, *values: Any) -> None:
+        self.API_KEY, self._CLASSES = kind.API_KEY, (kind,)
+        self._values = values
+
+    def build(self, request_struct_class: Any) -> Any:
+        return request_struct_class(*self._values)
+
+
+def join(group: str, session_s: float, member: str, protocols: Iterable[str]) -> Any:
+    """Return the request that joins or rejoins as a member without topics, under every protocol of `protocols`."""
+    timeouts_ms = round(session_s * 1000), round(REQUEST_TIMEOUT_S * 1000)
+    offered = [(name, NO_TOPICS) for name in protocols]
+    return _Versioned(JoinGroupRequest_v5, group, *timeouts_ms, member, PLANNER, PROTOCOL_TYPE, offered)
+
+
+def sync(group: str, generation: int, member: str, assignment: Mapping[str, Partitions]) -> Any:
+    """Return the leader's request that hands out partitions, by member id."""
+    packed = [(member_id, pack_assignment(topics)) for member_id, topics in assignment.items()]
+    return _Versioned(SyncGroupRequest_v3, group, generation, member, PLANNER, packed)
+
+
+def heartbeat(group: str, generation: int, member: str) -> Any:
+    """Return a heartbeat of the autoscaler."""
+    return _Versioned(_HEARTBEAT, group, generation, member, PLANNER)
+
+
+def leave(group: str, members: Mapping[str, str | None]) -> Any:
+    """Return the request by which members leave. members: member id → instance id."""
+    return _Versioned(_LEAVE, group, list(members.items()))
+
+
+def describe(group: str) -> Any:
+    """Return the query of a group's state and members."""
+    return _Versioned(_DESCRIBE, [group], False)
+
+
+def list_groups() -> Any:
+    """Return the query of the type of every group that a broker coordinates (Kafka 3.8)."""
+    return _Versioned(_LIST, [], [], {})
+
+
+NO_TOPICS: Final = struct.pack(">hii", 0, 0, -1)
+"""Subscription to nothing: version, number of topics, no user data."""
+
+
+class Subscription(NamedTuple):
+    """What a member subscribes to, and the partitions that it still claims (cooperative protocols)."""
+
+    topics: frozenset[str] = frozenset()
+    owned: Mapping[str, list[int]] = {}
+
+
+def read_subscription(raw: bytes) -> Subscription:
+    """Decode a member's subscription. Damaged and shortened ones (kafka-go) are read as far as possible."""
+    data = BytesIO(raw or b"")
+    topics, owned = frozenset[str](), Partitions()
+    try:
+        version = Int16.decode(data)
+        topics = frozenset(_TEXT.decode(data) for _ in range(Int32.decode(data)))
+        Bytes.decode(data)
+        if version >= 1:
+            owned = _read_partitions(data)
+    except (ValueError, struct.error):
+        pass
+    return Subscription(topics, owned)
+
+
+def pack_assignment(topics: Mapping[str, Iterable[int]]) -> bytes:
+    """Return the message with a member's partitions."""
+    parts = [struct.pack(">hi", 0, len(topics))]
+    for topic, partitions in topics.items():
+        numbers = sorted(partitions)
+        parts += [_TEXT.encode(topic), struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)]
+    return b"".join([*parts, struct.pack(">i", -1)])
+
+
+def read_assignment(raw: bytes) -> Partitions:
+    """Decode a member's partitions; empty for a member without any."""
+    try:
+        return _read_partitions(BytesIO(raw[2:])) if raw else {}
+    except (ValueError, struct.error):
+        return {}
+
+
+def _read_partitions(data: BytesIO) -> Partitions:
+    topics = [(_TEXT.decode(data), Array(Int32).decode(data)) for _ in range(Int32.decode(data))]
+    return {topic: partitions or [] for topic, partitions in topics}
+
+
+async def connect(connection: Connection, group: str) -> tuple[Any, Any]:
+    """Return a client and the node id of the group's coordinator. Raises KafkaError."""
+    client = AIOKafkaClient(
+        **connection.aiokafka(),
+        client_id=PLANNER,
+        request_timeout_ms=round(REQUEST_TIMEOUT_S * 1000),
+        metadata_max_age_ms=10_000,
+    )
+    try:
+        await client.bootstrap()
+        for _ in range(COORDINATOR_TRIES):  # brokers create their topic of groups with the first one
+            with suppress(GroupCoordinatorNotAvailableError):
+                return client, await client.coordinator_lookup(CoordinationType.GROUP, group)
+            await asyncio.sleep(COORDINATOR_PAUSE_S)
+        raise GroupCoordinatorNotAvailableError(group)
+    except BaseException:
+        await client.close()
+        raise

@@ -1,0 +1,168 @@
+"""Groups of ordinary consumers as processes, load for them, and what their logs prove."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+from kafka_helpers import DEADLINE_S, admin, end_offsets, wait_for
+
+from tailpack.local.jars import ensure, java
+
+HERE = Path(__file__).parent
+HEARTBEAT_MS = 300
+
+
+@cache
+def compiled(folder: Path) -> Path:
+    """Compile the Java consumer into `folder`."""
+    compiler = [str(Path(java()).with_name("javac")), "-cp", f"{ensure('kafka')}/*", "-d", str(folder)]
+    subprocess.run([*compiler, str(HERE / "PlainConsumer.java")], check=True, timeout=DEADLINE_S)
+    return folder
+
+
+@dataclass
+class ForeignGroup:
+    """Consumers of one client library, and events for them. All processes end with its block."""
+
+    kafka: str
+    name: str
+    folder: Path
+    client: str = "librdkafka"
+    assignor: str = "range"
+    partitions: int = 12
+    rate: float = 300.0
+    session_ms: int = 6000
+    processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    _stop: Event = field(default_factory=Event)
+
+    def __enter__(self) -> "ForeignGroup":
+        (self.folder / "events").mkdir(parents=True, exist_ok=True)
+        self._admin = admin(self.kafka)
+        self._admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result(DEADLINE_S)
+        self._thread = Thread(target=self._produce, daemon=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        for process in self.processes.values():
+            process.kill()
+            process.wait(DEADLINE_S)
+        if kind is not None:
+            for log in sorted(self.folder.glob("*.log")):
+                print(f"--- {log.name}\n{log.read_text()[-3000:]}")  # noqa: T201
+
+    @property
+    def topic(self) -> str:
+        return f"{self.name}.events"
+
+    def command(self) -> list[str]:
+        options = {
+            "bootstrap.servers": self.kafka,
+            "group.id": self.name,
+            "topic": self.topic,
+            "auto.offset.reset": "earliest",
+            "heartbeat.interval.ms": str(HEARTBEAT_MS),
+            "session.timeout.ms": str(self.session_ms),
+            "partition.assignment.strategy": self.assignor,
+        }
+        if self.client == "java":
+            options["partition.assignment.strategy"] = {
+                "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+                "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+            }[self.assignor]
+            start = [java(), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]
+            start += [f"{compiled(self.folder.parent)}:{ensure('kafka')}/*", "PlainConsumer"]
+        else:
+            start = [sys.executable, str(HERE / "plain_consumer.py"), self.client]
+        return start + [f"{key}={value}" for key, value in options.items()]
+
+    def environ(self, name: str) -> dict[str, str]:
+        return {**os.environ, "TAILPACK_REPLICA": name, "LOG_FOLDER": str(self.folder / "events")}
+
+    def start(self, *names: str) -> None:
+        """Start consumers, as a user would without an autoscaler."""
+        for name in names:
+            with (self.folder / f"{name}.log").open("ab") as log:
+                self.processes[name] = subprocess.Popen(self.command(), env=self.environ(name), stdout=log, stderr=log)
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self.processes[name].send_signal(number)
+        self.processes.pop(name).wait(DEADLINE_S)
+
+    def load(self) -> None:
+        """Produce events to the partitions in turn until the end of the block, or of `served`."""
+        self._thread.start()
+
+    def _produce(self) -> None:
+        producer, number, began_s = Producer({"bootstrap.servers": self.kafka, "linger.ms": 0}), 0, time.monotonic()
+        while not self._stop.wait(0.005):
+            while number < (time.monotonic() - began_s) * self.rate:
+                producer.produce(self.topic, str(time.time_ns() // 1000), partition=number % self.partitions)
+                number += 1
+            producer.poll(0)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def logs(self) -> dict[str, list[tuple[int, str, list[int]]]]:
+        """Return NAME.PID → lines of time (µs), kind and numbers, oldest first."""
+        found: dict[str, list[tuple[int, str, list[int]]]] = {}
+        for file in sorted((self.folder / "events").iterdir()):
+            lines = [line.split() for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            found[file.name] = [(int(at), kind, [*map(int, rest)]) for at, kind, *rest in lines]
+        return found
+
+    def owners(self, pids: Mapping[str, int] | None = None) -> dict[int, str]:
+        """Return partition → consumer, by the callbacks of the consumers that run. pids: their processes, if known."""
+        known = {name: process.pid for name, process in self.processes.items()} if pids is None else pids
+        running = {f"{name}.{pid}" for name, pid in known.items()}
+        owners: dict[int, str] = {}
+        for name, lines in self.logs().items():
+            if running and name not in running:
+                continue
+            held: set[int] = set()
+            for _, kind, numbers in lines:
+                held = held | {*numbers} if kind == "A" else held - {*numbers} if kind in "RL" else held
+            owners |= dict.fromkeys(held, name.rpartition(".")[0])
+        return owners
+
+    def served(self) -> list[tuple[int, int]]:
+        """Stop the load. Wait until each event was served, and return every (partition, offset) as often as it was."""
+        self._stop.set()
+        self._thread.join(DEADLINE_S)
+        ends = end_offsets(self.kafka, self.topic)
+        expected = {(number, offset) for number, end in enumerate(ends) for offset in range(end)}
+
+        def all_served() -> list[tuple[int, int]] | None:
+            found = [(at[0], at[1]) for lines in self.logs().values() for _, kind, at in lines if kind == "E"]
+            return found if expected <= {*found} else None
+
+        return wait_for(all_served, f"{len(expected)} events served")
+
+    def events_after_revocation(self) -> int:
+        """Return how many events a consumer served in partitions that it did not own then."""
+        count = 0
+        for lines in self.logs().values():
+            held: set[int] = set()
+            for _, kind, numbers in lines:
+                held = held | {*numbers} if kind == "A" else held - {*numbers} if kind in "RL" else held
+                count += kind == "E" and numbers[0] not in held
+        return count
+
+    def longest_gap_s(self) -> float:
+        """Return the longest time between two events of any partition."""
+        times: dict[int, list[int]] = {}
+        for lines in self.logs().values():
+            for at_us, kind, numbers in lines:
+                if kind == "E":
+                    times.setdefault(numbers[0], []).append(at_us)
+        return max(after - before for one in times.values() for before, after in pairwise(sorted(one))) / 1e6

@@ -108,14 +108,13 @@ class LiveAutoscaler:
         self._pages = ExitStack()
         self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, settings, self._metrics, partial(self._problems.report, "journal"))
-        self._leader: Any = None
+        interval_s, partitions = settings.decision_interval_s, settings.payment_partitions
         self._reports: Any
         of_kind: Any = LiveGroup
         if is_led := settings.consumers == "led":
-            from autoscaler.live.foreign.group import LedGroup, leader_of  # noqa: PLC0415  imports aiokafka
+            from autoscaler.live.foreign.group import LedGroup, reports_of  # noqa: PLC0415  imports aiokafka
 
-            self._leader, self._reports = leader_of(connection, settings, warn)
-            of_kind = partial(LedGroup, leader=self._leader)
+            of_kind, self._reports = LedGroup, reports_of(connection, settings, warn)
         else:
             self._reports = ProgressReader(connection, settings)
         obeys_plans = not settings.runtime
@@ -131,7 +130,6 @@ class LiveAutoscaler:
         if is_led:
             self._reports.instances = lambda: self._scaler.instances
         self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
-        interval_s, partitions = settings.decision_interval_s, settings.payment_partitions
         self._offsets = OffsetReader.of(connection, settings, interval_s, partitions=partitions, is_foreign=is_led)
         self._offsets.count_partitions(DEADLINE_S)
         adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
@@ -196,13 +194,11 @@ class LiveAutoscaler:
 
         with suppress(WaitTimeoutError):  # an adopted replica is no child process, so its exit may go unnoticed
             until(all_exited, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
-        if self._leader:
-            self._leader.close(leave=True)
+        if self._settings.consumers == "led":
+            self._reports.close(leave=True)
 
     def close(self) -> int:
         """Close all clients. Returns the number of journal records that were lost."""
-        if self._leader:
-            self._leader.close(leave=False)
         self._pages.close()
         self._launcher.close()
         self._reports.close()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from autoscaler.live.foreign.leader import Leader
+from autoscaler.live.foreign.members import COOPERATIVE
 from autoscaler.live.foreign.reports import LedReports
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.plan_log import FencedError
@@ -19,30 +20,18 @@ JOIN_DEADLINE_S: Final = 30.0
 """Longest wait for the first rebalance. Consumers with default settings notice it within 3 s."""
 
 
-def leader_of(
-    connection: Connection, settings: AutoscalerSettings, tell: Callable[[str], None]
-) -> tuple[Leader, LedReports]:
-    """Return the leader of the configured group, not started yet, and the reports about its replicas."""
-    topic = settings.topic_in(connection.namespace)
-    leader = Leader(
-        connection,
-        settings.group_in(connection.namespace),
-        topic,
-        protocols=settings.led_protocols,
-        kicks=settings.take_over == "kick",
-        heartbeat_s=settings.heartbeat_s,
-        session_s=settings.session_s,
-        tell=tell,
-    )
-    return leader, LedReports(leader, topic, settings.decision_interval_s)
+def reports_of(connection: Connection, settings: AutoscalerSettings, tell: Callable[[str], None]) -> LedReports:
+    """Return reports about the replicas of a group, with its leader, which has not joined yet."""
+    return LedReports(Leader(connection, settings, tell), settings.topic_in(connection.namespace))
 
 
 class LedGroup(LiveGroup):
     """A LiveGroup whose reports and handovers come from a Leader."""
 
-    def __init__(self, *arguments: Any, leader: Leader, reports: LedReports, **more: Any) -> None:
+    def __init__(self, *arguments: Any, reports: Any, **more: Any) -> None:
         super().__init__(*arguments, reports=reports, **more)
-        self._leader, self._led = leader, reports
+        self._led: LedReports = reports
+        self._leader = self._led.leader
 
     def start(self, initial: tuple[str, ...]) -> None:
         """Join the group, then adopt or start replicas."""
@@ -55,16 +44,13 @@ class LedGroup(LiveGroup):
         """Observe the group, and learn from its commits. Raises NotReadyError."""
         seen = super().observe()
         self._led.learn(seen.at_s, seen.partitions)
-        return replace(
-            seen,
-            commit_age_s=max(seen.commit_age_s, self._led.commit_age_s),
-            stops_all=not self._leader.view.is_cooperative,
-        )
+        return replace(seen, stops_all=self._leader.view.protocol not in COOPERATIVE)
 
     def advance(self) -> None:
         """Take the due steps, then hand the plan in force to the leader. Raises FencedError."""
         if self._leader.is_fenced:
             raise FencedError("Another autoscaler leads the group")
         super().advance()
+        self._rebalance_time.observe(self._leader.take_pauses())
         self._leader.carry_out(self._publisher.in_force, self._led.replicas)
         self._report_problem("members", self._leader.problem or self._led.unknown, after=PERSISTENT_TICKS)

@@ -6,29 +6,28 @@ restart within the session keeps the leadership and starts no rebalance.
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
 from typing import Any, Final
 
 from aiokafka import errors
-from aiokafka.client import ConnectionGroup
 from aiokafka.errors import KafkaError, NoError, for_code
 
 from autoscaler.live.foreign import wire
-from autoscaler.live.foreign.members import COOPERATIVE, Assignment, Known, Member, Replicas, assign
+from autoscaler.live.foreign.coordinator import Coordinator, describe_error
+from autoscaler.live.foreign.members import COOPERATIVE, Assignment, Member, Replicas, assign
 from autoscaler.live.foreign.wire import PLANNER, Partitions, read_assignment, read_subscription
+from autoscaler.live.settings import AutoscalerSettings
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
 
-ANSWER_TIMEOUT_S: Final = 5.0
-"""Longest wait for an answer that no other member delays."""
 RETRY_S: Final = 0.2
 FOLLOW_UP_S: Final = 0.05
 """Wait before the rebalance that hands out withheld partitions. It grows with each further one."""
-LOOK_EVERY_S: Final = 1.0
-"""Interval of reading the members while another member leads."""
+SIGN_OF_LIFE_S: Final = 1.0
 SLOW_REBALANCE_S: Final = 10.0
 """Duration of a rebalance from which it is reported."""
 FENCED_INSTANCE_ID: Final = 82
@@ -49,53 +48,32 @@ class View:
     places: Mapping[str, Partitions] = field(default_factory=dict)
     """Member id → its partitions, including those that it must still release."""
 
-    @property
-    def is_cooperative(self) -> bool:
-        """Whether a rebalance disturbs only the partitions that move."""
-        return self.protocol in COOPERATIVE
-
 
 class Leader:
     """The autoscaler's membership in a group.
 
-    protocols: names of assignors that it offers. kicks: remove another leader until this member leads. report: called
-    from the thread with the current problem; empty: none. tell: called from the thread with lines for an operator.
+    tell: called from the thread with lines for an operator.
     """
 
     def __init__(
-        self,
-        connection: Connection,
-        group: str,
-        topic: str,
-        *,
-        protocols: tuple[str, ...],
-        kicks: bool,
-        heartbeat_s: float,
-        session_s: float,
-        tell: Callable[[str], None] = lambda _: None,
+        self, connection: Connection, settings: AutoscalerSettings, tell: Callable[[str], None] = lambda _: None
     ) -> None:
-        self._connection, self._group, self._topic, self._protocols = connection, group, topic, protocols
-        self._kicks, self._heartbeat_s, self._session_s, self._tell = kicks, heartbeat_s, session_s, tell
+        self._coordinator = Coordinator(connection, settings.group_in(connection.namespace))
+        self._topic, self._settings, self._tell = settings.topic_in(connection.namespace), settings, tell
         self.view = View()
         self.problem = ""
         """Why the group is not led now; empty: it is. Like `view`, it may be read from another thread."""
         self.is_fenced = False
         """Whether another autoscaler joined under this instance id."""
-        self.pauses_s: list[float] = []
-        """Times for which moved partitions had no owner (cooperative protocols). The reader removes them."""
+        self._pauses_s = SimpleQueue[float]()
         self._given: tuple[PlanRecord | None, Replicas] = None, Replicas()
-        self._plan, self._replicas = self._given
-        """The newest plan and replicas, as `_given` in the thread of the caller."""
         self._member, self._generation = "", -1
-        self._known = dict[str, Member]()
         self._counts: dict[str, int] = {}
         self._withheld_s = 0.0
         self._follow_ups = 0
         self._loop = asyncio.new_event_loop()
         self._due = asyncio.Event()
         self._main: asyncio.Task[None]
-        self._client: Any = None
-        self._node: Any = None
         self._thread = threading.Thread(target=self._run_thread, name="group leader", daemon=True)
 
     def start(self) -> None:
@@ -106,37 +84,37 @@ class Leader:
         """Set the plan and the running replicas. If that changes an owner, a rebalance begins."""
         if (plan, replicas) != self._given and not self._loop.is_closed():
             self._given = plan, replicas
-            self._loop.call_soon_threadsafe(self._set_plan, plan, replicas)
-
-    def _set_plan(self, plan: PlanRecord | None, replicas: Replicas) -> None:
-        self._plan, self._replicas = plan, replicas
-        self._compare()
+            self._loop.call_soon_threadsafe(self._compare)
 
     def _compare(self) -> None:
         """Rebalance if that would change an owner. After a restart the plan in force is usually carried out already."""
-        view, plan = self.view, self._plan
+        view, (plan, replicas) = self.view, self._given
         if plan is None or not view.leads or self._withheld_s:
             return
-        wanted = self._assign(view.members, is_cooperative=False).given
+        wanted = self._assign(plan, replicas, view.members).given
         if any(wanted[id_] != {topic: at for topic, at in view.places.get(id_, {}).items() if at} for id_ in wanted):
             self._due.set()
         else:
             self.view = replace(view, epoch=plan.epoch)
 
+    def take_pauses(self) -> list[float]:
+        """Return how long moved partitions had no owner since the last call, seconds (cooperative protocols)."""
+        return [self._pauses_s.get() for _ in range(self._pauses_s.qsize())]
+
     def remove(self, members: Iterable[Member]) -> None:
         """Let members leave whose processes have exited, so that the group does not wait for their sessions."""
         leaving = {member.id: member.instance_id or None for member in members}
-        asyncio.run_coroutine_threadsafe(self._leave(leaving), self._loop)
+        asyncio.run_coroutine_threadsafe(self._coordinator.leave(leaving), self._loop)
 
     def close(self, *, leave: bool) -> None:
         """End the thread. leave: leave the group too. Else the membership lasts until the end of its session."""
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._end(leave=leave), self._loop)
-            self._thread.join(ANSWER_TIMEOUT_S)
+            self._thread.join(wire.ANSWER_TIMEOUT_S)
 
     async def _end(self, *, leave: bool) -> None:
         if leave:
-            await self._leave({self._member: PLANNER})
+            await self._coordinator.leave({self._member: PLANNER})
         self._main.cancel()
 
     def _run_thread(self) -> None:
@@ -149,19 +127,14 @@ class Leader:
         try:
             while not self.is_fenced:
                 try:
-                    self._client, self._node = await wire.connect(self._connection, self._group)
+                    await self._coordinator.connect()
                     await self._lead()
                 except (KafkaError, OSError, TimeoutError) as failed:
-                    self.problem = f"group {self._group}: {_describe(failed)}"
-                    await self._disconnect()
+                    self.problem = f"group {self._coordinator.group}: {describe_error(failed)}"
+                    await self._coordinator.close()
                     await asyncio.sleep(RETRY_S)
         finally:
-            await self._disconnect()
-
-    async def _disconnect(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+            await self._coordinator.close()
 
     async def _lead(self) -> None:
         """Rebalance when necessary, and send heartbeats in between. Raises KafkaError if the coordinator is lost."""
@@ -170,12 +143,11 @@ class Leader:
                 self._due.clear()
                 self._generation = await self._rebalance()
                 continue
-            pause_s = self._heartbeat_s if self.view.leads else min(self._heartbeat_s, LOOK_EVERY_S)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), pause_s)
+                await asyncio.wait_for(self._due.wait(), self._settings.heartbeat_s)
             if self._due.is_set():
                 continue
-            answer = await self._send(wire.heartbeat(self._group, self._generation, self._member))
+            answer = await self._coordinator.send(wire.heartbeat, self._generation, self._member)
             if self._must_rejoin(answer.error_code):
                 self._generation = -1
             elif self.view.leads:
@@ -185,18 +157,16 @@ class Leader:
 
     async def _rebalance(self) -> int:
         """Join, hand out partitions as the leader, and return the generation; −1: join again."""
-        request = wire.join(self._group, self._session_s, self._member, self._protocols)
-        joined = await self._await_members(asyncio.ensure_future(self._send(request, limit_s=wire.REQUEST_TIMEOUT_S)))
+        values = self._settings.session_s, self._member, self._settings.led_protocols
+        joined = await self._await_members(asyncio.ensure_future(self._coordinator.send(wire.join, *values)))
         if self._must_rejoin(joined.error_code):
-            if for_code(joined.error_code) is errors.MemberIdRequired:
-                self._member = joined.member_id
             await asyncio.sleep(FOLLOW_UP_S)
             return -1
         self._member, generation = joined.member_id, int(joined.generation_id)
         # After a restart, the answer names this member by its former id, and lists no members.
         leads = joined.leader_id == joined.member_id or joined.leader_id.startswith(f"{PLANNER}-")
         if not joined.members:
-            answer = await self._send(wire.sync(self._group, generation, self._member, {}))
+            answer = await self._coordinator.send(wire.sync, generation, self._member, {})
             if self._must_rejoin(answer.error_code):
                 return -1
             await self._look(generation, joined.group_protocol, leads=leads)
@@ -206,31 +176,31 @@ class Leader:
         return await self._hand_out(joined, generation)
 
     async def _await_members(self, answer: "asyncio.Future[Any]") -> Any:
-        """Return the answer to a join, which the slowest member delays. Meanwhile, ask whether the coordinator lives."""
+        """Return the answer to a join, which the slowest member delays. Meanwhile check that the coordinator lives."""
         began_s = monotonic_s()
         try:
-            while not (await asyncio.wait([answer], timeout=LOOK_EVERY_S))[0]:
-                await self._describe()
+            while not (await asyncio.wait([answer], timeout=SIGN_OF_LIFE_S))[0]:
+                await self._coordinator.describe()
                 self.view = replace(self.view, seen_s=monotonic_s())
                 if (waited_s := monotonic_s() - began_s) > SLOW_REBALANCE_S:
-                    self.problem = f"group {self._group}: a rebalance has waited {waited_s:.0f} s for members to rejoin"
+                    self.problem = f"{self._coordinator.group}: a rebalance has waited {waited_s:.0f} s for a member"
             return answer.result()
         finally:
             answer.cancel()
 
     async def _hand_out(self, joined: Any, generation: int) -> int:
         listed = [one for one in joined.members if one[0] != self._member]
-        if any(one[0] not in self._known for one in listed):
-            await self._describe()
+        if any(one[0] not in self._coordinator.known for one in listed):
+            await self._coordinator.describe()
         members = [
-            replace(self._known.get(id_, Member(id_, instance or "")), subscription=read_subscription(raw))
+            replace(self._coordinator.known.get(id_, Member(id_, instance or "")), subscription=read_subscription(raw))
             for id_, instance, raw in listed
         ]
-        await self._count_partitions(members)
+        self._counts = await self._coordinator.count_partitions(self._topic, members)
         self._due.clear()
-        plan, protocol = self._plan, joined.group_protocol
-        result = self._assign(members, is_cooperative=protocol in COOPERATIVE)
-        answer = await self._send(wire.sync(self._group, generation, self._member, {self._member: {}, **result.given}))
+        (plan, replicas), protocol = self._given, joined.group_protocol
+        result = self._assign(plan, replicas, members, is_cooperative=protocol in COOPERATIVE)
+        answer = await self._coordinator.send(wire.sync, generation, self._member, {self._member: {}, **result.given})
         if self._must_rejoin(answer.error_code):
             return -1
         places = {id_: dict(topics) for id_, topics in result.given.items()}
@@ -244,70 +214,42 @@ class Leader:
         if result.withheld:
             self._withheld_s = self._withheld_s or at_s
             self._follow_ups += 1
-            self._loop.call_later(min(FOLLOW_UP_S * self._follow_ups, self._session_s / 2), self._due.set)
+            self._loop.call_later(min(FOLLOW_UP_S * self._follow_ups, self._settings.session_s / 2), self._due.set)
         else:
             if self._withheld_s:
-                self.pauses_s.append(at_s - self._withheld_s)
+                self._pauses_s.put(at_s - self._withheld_s)
             self._withheld_s, self._follow_ups = 0.0, 0
         return generation
 
-    def _assign(self, members: Sequence[Member], *, is_cooperative: bool) -> Assignment:
-        known = Known(self._topic, self._counts, self.view.places)
-        return assign(self._plan, self._replicas, members, known, is_cooperative=is_cooperative)
+    def _assign(self, *values: Any, is_cooperative: bool = False) -> Assignment:
+        known: dict[str, Any] = {"topic": self._topic, "counts": self._counts, "previous": self.view.places}
+        return assign(*values, is_cooperative=is_cooperative, **known)
 
     async def _look(self, generation: int, protocol: str, *, leads: bool) -> None:
         """Read the members and their partitions from the coordinator."""
-        found = await self._describe()
-        if found is None or found[2] != "Stable":
+        found = await self._coordinator.describe()
+        if found[2] != "Stable":
             return
-        listed = [one for one in found[5] if one[0] in self._known]
-        members = tuple(replace(self._known[one[0]], subscription=read_subscription(one[4])) for one in listed)
-        await self._count_partitions(members)
+        listed = [one for one in found[5] if one[0] in self._coordinator.known]
+        members = tuple(
+            replace(self._coordinator.known[one[0]], subscription=read_subscription(one[4])) for one in listed
+        )
+        self._counts = await self._coordinator.count_partitions(self._topic, members)
         places = {one[0]: read_assignment(one[5]) for one in listed}
         self.view = View(monotonic_s(), generation, leads, protocol, 0, members, places)
         self._compare()
 
-    async def _describe(self) -> Any:
-        """Read all members, and remember their client ids and addresses. Return the answer; None: no right to do so."""
-        (found,) = (await self._send(wire.describe(self._group), group=ConnectionGroup.DEFAULT)).groups
-        if for_code(found[0]) is not NoError:
-            self.problem = f"group {self._group}: {_describe(for_code(found[0])())}"
-            return None
-        self._known = {
-            id_: Member(id_, instance or "", client, host.lstrip("/"))
-            for id_, instance, client, host, *_ in found[5]
-            if id_ != self._member and instance != PLANNER
-        }
-        return found
-
-    async def _count_partitions(self, members: Iterable[Member]) -> None:
-        """Read the number of partitions of every topic that a member subscribes to, as the client last knew it."""
-        topics, cluster = (
-            {self._topic, *(name for one in members for name in one.subscription.topics)},
-            self._client.cluster,
-        )
-        if topics - cluster.topics():
-            await self._client.set_topics(topics)
-        self._counts = {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
-
     async def _kick(self, leader: str) -> None:
-        if not self._kicks:
+        group = self._coordinator.group
+        if self._settings.take_over != "kick":
             self.problem = (
-                f"{leader} leads group {self._group} and assigns its partitions; plans are not followed until all "
-                'consumers were stopped once; or set take_over = "kick", which repeats their last events once'
+                f"{leader} leads group {group} and assigns its partitions; plans are not followed until all consumers "
+                'were stopped once; or set take_over = "kick", which repeats their last events once'
             )
             return
-        self._tell(f"taking over group {self._group}: {leader} leaves and rejoins; its uncommitted events are repeated")
-        member = self._known.get(leader)
-        await self._leave({leader: (member and member.instance_id) or None})
-
-    async def _leave(self, members: Mapping[str, str | None]) -> None:
-        with suppress(KafkaError, OSError, TimeoutError):  # else they leave at the end of their sessions
-            if self._client is not None and members:
-                await self._send(wire.leave(self._group, members), group=ConnectionGroup.DEFAULT)
-
-    async def _send(self, request: Any, *, group: Any = ConnectionGroup.COORDINATION, limit_s: float = 0.0) -> Any:
-        return await asyncio.wait_for(self._client.send(self._node, request, group=group), limit_s or ANSWER_TIMEOUT_S)
+        self._tell(f"taking over group {group}: {leader} leaves and rejoins; its uncommitted events are repeated")
+        member = self._coordinator.known.get(leader)
+        await self._coordinator.leave({leader: (member and member.instance_id) or None})
 
     def _must_rejoin(self, code: int) -> bool:
         """Return whether the answer asks for a new join. Raises KafkaError if another coordinator is needed."""
@@ -318,21 +260,6 @@ class Leader:
             self.is_fenced = True
         elif error is errors.UnknownMemberIdError:
             self._member = ""
-        elif error not in (errors.RebalanceInProgressError, errors.IllegalGenerationError, errors.MemberIdRequired):
-            raise error(f"{self._group}")
+        elif error not in (errors.RebalanceInProgressError, errors.IllegalGenerationError):
+            raise error(self._coordinator.group)
         return True
-
-
-def _describe(failed: BaseException) -> str:
-    match failed:
-        case errors.GroupAuthorizationFailedError():
-            return "no right to lead it; allow READ and DESCRIBE on the group"
-        case errors.InconsistentGroupProtocolError():
-            return "its members use another assignor than those in led_protocols"
-        case (
-            errors.GroupLoadInProgressError()
-            | errors.GroupCoordinatorNotAvailableError()
-            | errors.NotCoordinatorForGroupError()
-        ):
-            return "its coordinator is not available"
-    return f"{type(failed).__name__}: {failed}".rstrip(": ")

@@ -57,19 +57,7 @@ def describe_unknown(members: Collection[Member]) -> str:
     return f"{len(members)} members belong to no replica and get no partitions ({listed}); {remedy}" if members else ""
 
 
-class Known(NamedTuple):
-    """What an assignment is computed from, besides plan and members."""
-
-    topic: str
-    """The topic of the plan."""
-    counts: Mapping[str, int]
-    """Topic → number of partitions."""
-    previous: Mapping[str, Partitions]
-    """Member id → its partitions before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """The result of one rebalance."""
 
     given: Mapping[str, Partitions]
@@ -82,29 +70,35 @@ def assign(
     plan: PlanRecord | None,
     replicas: Replicas,
     members: Sequence[Member],
-    known: Known,
     *,
+    topic: str,
+    counts: Mapping[str, int],
+    previous: Mapping[str, Partitions],
     is_cooperative: bool = False,
 ) -> Assignment:
     """Return each member's partitions.
 
     Partition p of another topic follows partition p of the plan's topic, modulo its number of partitions. The range
     assignor does so too for topics with equal numbers.
+    topic: the topic of the plan. counts: topic → number of partitions. previous: member id → its partitions before.
     """
-    topic, counts, previous = known
     readers = [member for member in members if topic in member.subscription.topics]
     given: dict[str, Partitions] = {member.id: {} for member in members}
     numbers = range(max([counts.get(topic, 0), *(number + 1 for number in (plan and plan.assignment) or ())]))
-    owners = _owners(plan, replicas, readers, numbers, _by_partition(previous, topic))
+    before = {number: id_ for id_, topics in previous.items() for number in topics.get(topic, ())}
+    owners = _owners(plan, replicas, readers, numbers, before)
     place: dict[str, dict[int, str]] = {topic: owners}
     for other in sorted({name for member in members for name in member.subscription.topics} - {topic}):
         place[other] = _follow(other, members, counts.get(other, 0), owners)
     withheld = 0
     for name, placed in place.items():
-        claims = _claims(members, name) if is_cooperative else {}
-        for partition, member_id in placed.items():
-            if claims.get(partition, {member_id}) <= {member_id}:
-                given[member_id].setdefault(name, []).append(partition)
+        claims: dict[int, set[str]] = {}
+        for member in members if is_cooperative else ():
+            for number in member.subscription.owned.get(name, ()):
+                claims.setdefault(number, set()).add(member.id)
+        for number, id_ in placed.items():
+            if claims.get(number, {id_}) <= {id_}:
+                given[id_].setdefault(name, []).append(number)
             else:
                 withheld += 1
     return Assignment(given, withheld)
@@ -164,15 +158,3 @@ def _follow(topic: str, members: Sequence[Member], count: int, leading: Mapping[
         leader = leading.get(number % max(1, len(leading)), "")
         owners[number] = leader if leader in ids else ids[number % len(ids)]
     return owners
-
-
-def _by_partition(places: Mapping[str, Partitions], topic: str) -> dict[int, str]:
-    return {number: member_id for member_id, topics in places.items() for number in topics.get(topic, ())}
-
-
-def _claims(members: Iterable[Member], topic: str) -> dict[int, set[str]]:
-    claims: dict[int, set[str]] = {}
-    for member in members:
-        for number in member.subscription.owned.get(topic, ()):
-            claims.setdefault(number, set()).add(member.id)
-    return claims

@@ -1,8 +1,8 @@
 """Reports of replicas that report nothing: what the group's coordinator and the committed offsets show of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from statistics import median
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -13,20 +13,24 @@ from autoscaler.live.progress_reader import STALE_AFTER_S
 from autoscaler.model import PartitionLoad
 from autoscaler.shadow.measurements import CommittedRates
 from contracts.clock import monotonic_s, now_us
-from contracts.progress import Progress, Rebalance, RebalanceKind, ReplicaState
+from contracts.progress import Progress, ReplicaState
 
 
 class LedReports:
     """Has the methods of ProgressReader, for the replicas of a group that a Leader leads.
 
     A member belongs to the instance that runs under the name of its replica. Once that instance has exited, its members
-    leave the group. interval_s: decision interval.
+    leave the group.
     """
 
     unreadable = ""
+    take_late_events: Any = staticmethod(dict)  # these replicas do not count what follows
+    record_shares: Any = staticmethod(dict)
+    metric_addresses: Any = staticmethod(list)
+    take_rebalances: Any = staticmethod(tuple)
 
-    def __init__(self, leader: Leader, topic: str, interval_s: float, clock: Callable[[], float] = monotonic_s) -> None:
-        self._leader, self._topic, self._interval_s, self._clock = leader, topic, interval_s, clock
+    def __init__(self, leader: Leader, topic: str, clock: Callable[[], float] = monotonic_s) -> None:
+        self.leader, self._topic, self._clock = leader, topic, clock
         self.instances: Callable[[], Mapping[str, Instance]] = dict
         """Returns the running replicas and their instances."""
         self.is_ours: Callable[[Progress], bool] = lambda report: True
@@ -47,15 +51,9 @@ class LedReports:
         self.unknown = ""
         """Members that belong to no replica; empty: none."""
 
-    @property
-    def commit_age_s(self) -> float:
-        """Mean age of the commits of this group, seconds; 0: it is below the decision interval, or not known yet."""
-        interval_s = median(self._rates.commit_intervals_s)
-        return interval_s / 2 if 1.5 * self._interval_s < interval_s < np.inf else 0.0
-
     def poll(self) -> Mapping[str, Progress]:
         """Return the newest report of each replica, however old."""
-        view, running = self._leader.view, self.instances()
+        view, running = self.leader.view, self.instances()
         identities = {name: instance.identity for name, instance in running.items()}
         self._gone_s |= dict.fromkeys(self._members, view.seen_s)
         state = identities, view.members, view.places, view.epoch, self._at_s
@@ -65,7 +63,7 @@ class LedReports:
         for name, (identity, members) in list(self._members.items()):
             if identities.get(name) != identity:
                 self._exited |= {member.id for member in members}
-                self._leader.remove(members)
+                self.leader.remove(members)
                 del self._members[name]
         self._exited &= {member.id for member in view.members}
         by_name = self.replicas.by_name(member for member in view.members if member.id not in self._exited)
@@ -74,28 +72,19 @@ class LedReports:
             del self._members[name]
         for name, found in by_name.items():
             self._members[name] = identities[name], tuple(found)
+            self._gone_s[name] = view.seen_s
             own = {number for member in found for number in view.places.get(member.id, {}).get(self._topic, ())}
             events, busy_s = self._work.get(name, (0.0, 0.0))
             self._newest[name] = Progress(
-                replica=name,
-                incarnation=identities[name],
-                pid=0,
-                member_id=found[0].id,
-                generation=max(0, view.generation),
-                epoch=view.epoch,
-                assigned_epoch=view.epoch,
-                state=ReplicaState.MEMBER if own else ReplicaState.WARM,
-                partitions=tuple(sorted(own)),
-                positions={},
-                processed=round(events),
-                busy_us=round(busy_s * 1e6),
-                rebalances=0,
-                at_us=now_us(),
-            )
+                replica=name, incarnation=identities[name], pid=0, member_id=found[0].id, rebalances=0, at_us=now_us(),
+                generation=max(0, view.generation), epoch=view.epoch, assigned_epoch=view.epoch,
+                state=ReplicaState.MEMBER if own else ReplicaState.WARM, partitions=tuple(sorted(own)), positions={},
+                processed=round(events), busy_us=round(busy_s * 1e6),
+            )  # fmt: skip
         return MappingProxyType(self._newest)
 
     def learn(self, at_s: float, loads: Sequence[PartitionLoad]) -> None:
-        """Learn the replicas' service rates and the commit interval from the loads at `at_s`."""
+        """Learn the replicas' service rates from the loads at `at_s`."""
         lags = np.array([float(load.lag) for load in loads])
         if len(self._ends) != len(loads):
             self._ends, self._at_s = lags.copy(), at_s
@@ -109,30 +98,6 @@ class LedReports:
         before, busy_s = self._work.get(name, (0.0, 0.0))
         self._work[name] = before + events, busy_s + seconds
 
-    def take_rebalances(self) -> tuple[Rebalance, ...]:
-        """Return the planned handovers since the last call, if their durations are known."""
-        pauses_s = [self._leader.pauses_s.pop() for _ in range(len(self._leader.pauses_s))]
-        return tuple(
-            Rebalance(
-                generation=max(0, self._leader.view.generation), epoch=self._leader.view.epoch,
-                kind=RebalanceKind.PLAN, members=len(self._leader.view.members), moved=0, taken=0, released=0,
-                pause_us=round(pause_s * 1e6), at_us=now_us(),
-            )
-            for pause_s in pauses_s
-        )  # fmt: skip
-
-    def take_late_events(self) -> dict[str, int]:
-        """Return no late events: these replicas do not count them."""
-        return {}
-
-    def record_shares(self) -> Mapping[int, float]:
-        """Return no shares: these replicas do not count skipped offsets."""
-        return {}
-
-    def metric_addresses(self) -> list[str]:
-        """Return no addresses: the metrics of these replicas are unknown."""
-        return []
-
     def newest(self, replica: str) -> Progress | None:
         """Return the newest report of `replica`, however old."""
         return self._newest.get(replica)
@@ -145,5 +110,6 @@ class LedReports:
         """Return the report of each replica that was recently confirmed."""
         return [report for name, report in self._newest.items() if self.age_s(name) <= STALE_AFTER_S]
 
-    def close(self) -> None:
-        """Do nothing: the leader is closed by its group."""
+    def close(self, *, leave: bool = False) -> None:
+        """End the membership of the autoscaler, see `Leader.close`."""
+        self.leader.close(leave=leave)

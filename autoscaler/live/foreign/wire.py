@@ -1,30 +1,13 @@
 """Requests and messages of Kafka's classic group protocol, in versions that every broker since 2.4 supports."""
 
-import asyncio
 import struct
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
-from aiokafka.client import AIOKafkaClient, CoordinationType
-from aiokafka.errors import GroupCoordinatorNotAvailableError
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.group import JoinGroupRequest_v5, SyncGroupRequest_v3
-from aiokafka.protocol.types import (
-    Array,
-    Boolean,
-    Bytes,
-    CompactArray,
-    CompactString,
-    Int16,
-    Int32,
-    Schema,
-    String,
-    TaggedFields,
-)
-
-from contracts.connection import Connection
+from aiokafka.protocol.types import Array, Boolean, Bytes, Int16, Int32, Schema, String
 
 PLANNER: Final = "tailpack-planner"
 """Client id and instance id of the autoscaler in the group. A second autoscaler replaces the first under this id."""
@@ -34,66 +17,36 @@ COORDINATOR_PAUSE_S: Final = 0.2
 REQUEST_TIMEOUT_S: Final = 60.0
 """Longest wait for an answer. A rebalance lasts until its slowest member has rejoined."""
 
+ANSWER_TIMEOUT_S: Final = 5.0
+"""Longest wait for an answer that no other member delays."""
+
 Partitions = dict[str, list[int]]
 """Topic → partitions."""
 
 
-def _struct(name: str, key: int, version: int, request: Schema, response: Schema, *, flexible: bool = False) -> Any:
+def _struct(key: int, version: int, request: Schema, *response: Any) -> Any:
     same = {"API_KEY": key, "API_VERSION": version}
-    answer = type("Answer", (Response,), same | {"SCHEMA": response})
-    more = {"FLEXIBLE_VERSION": flexible, "RESPONSE_TYPE": answer, "SCHEMA": request}
-    return type(f"{name}Struct", (RequestStruct,), same | more)
+    answer = type("Answer", (Response,), same | {"SCHEMA": Schema(("throttle_time_ms", Int32), *response)})
+    return type("RequestOfVersion", (RequestStruct,), same | {"RESPONSE_TYPE": answer, "SCHEMA": request})
 
 
-_TEXT, _COMPACT, _TAGS = String("utf-8"), CompactString("utf-8"), ("tags", TaggedFields)
-_ERROR: Final = (("throttle_time_ms", Int32), ("error_code", Int16))
+_TEXT: Final = String("utf-8")
+_GROUP, _ERROR = ("group", _TEXT), ("error_code", Int16)
 _MEMBER: Final = (("member_id", _TEXT), ("group_instance_id", _TEXT))
-_HEARTBEAT: Final = _struct(
-    "Heartbeat", 12, 3, Schema(("group", _TEXT), ("generation_id", Int32), *_MEMBER), Schema(*_ERROR)
-)
-_LEAVE: Final = _struct(
-    "LeaveGroup",
-    13,
-    3,
-    Schema(("group", _TEXT), ("members", Array(*_MEMBER))),
-    Schema(*_ERROR, ("members", Array(*_MEMBER, ("error_code", Int16)))),
-)
-_DESCRIBED: Final = (
+_DESCRIBED_MEMBER: Final = Array(
     *_MEMBER, ("client_id", _TEXT), ("client_host", _TEXT), ("member_metadata", Bytes), ("member_assignment", Bytes)
 )  # fmt: skip
+_DESCRIBED_GROUP: Final = Array(
+    _ERROR, _GROUP, ("state", _TEXT), ("protocol_type", _TEXT), ("protocol", _TEXT), ("members", _DESCRIBED_MEMBER),
+    ("authorized_operations", Int32),
+)  # fmt: skip
+_HEARTBEAT: Final = _struct(12, 3, Schema(_GROUP, ("generation_id", Int32), *_MEMBER), _ERROR)
+_LEAVE: Final = _struct(
+    13, 3, Schema(_GROUP, ("members", Array(*_MEMBER))), _ERROR, ("members", Array(*_MEMBER, _ERROR))
+)
 _DESCRIBE: Final = _struct(
-    "DescribeGroups",
-    15,
-    4,
-    Schema(("groups", Array(_TEXT)), ("include_authorized_operations", Boolean)),
-    Schema(
-        _ERROR[0],
-        (
-            "groups",
-            Array(
-                *(("error_code", Int16), ("group", _TEXT), ("state", _TEXT), ("protocol_type", _TEXT)),
-                *(("protocol", _TEXT), ("members", Array(*_DESCRIBED)), ("authorized_operations", Int32)),
-            ),
-        ),
-    ),
-)
-_LIST: Final = _struct(
-    "ListGroups",
-    16,
-    5,
-    Schema(("states", CompactArray(_COMPACT)), ("types", CompactArray(_COMPACT)), _TAGS),
-    Schema(
-        *_ERROR,
-        (
-            "groups",
-            CompactArray(
-                *(("group", _COMPACT), ("protocol_type", _COMPACT), ("state", _COMPACT), ("type", _COMPACT)), _TAGS
-            ),
-        ),
-        _TAGS,
-    ),
-    flexible=True,
-)
+    15, 4, Schema(("groups", Array(_TEXT)), ("include_operations", Boolean)), ("groups", _DESCRIBED_GROUP)
+)  # fmt: skip
 
 
 class _Versioned(Request[RequestStruct]):  # type: ignore[misc]  # aiokafka ships no types
@@ -133,11 +86,6 @@ def leave(group: str, members: Mapping[str, str | None]) -> Any:
 def describe(group: str) -> Any:
     """Return the query of a group's state and members."""
     return _Versioned(_DESCRIBE, [group], False)
-
-
-def list_groups() -> Any:
-    """Return the query of the type of every group that a broker coordinates (Kafka 3.8)."""
-    return _Versioned(_LIST, [], [], {})
 
 
 NO_TOPICS: Final = struct.pack(">hii", 0, 0, -1)
@@ -186,23 +134,3 @@ def read_assignment(raw: bytes) -> Partitions:
 def _read_partitions(data: BytesIO) -> Partitions:
     topics = [(_TEXT.decode(data), Array(Int32).decode(data)) for _ in range(Int32.decode(data))]
     return {topic: partitions or [] for topic, partitions in topics}
-
-
-async def connect(connection: Connection, group: str) -> tuple[Any, Any]:
-    """Return a client and the node id of the group's coordinator. Raises KafkaError."""
-    client = AIOKafkaClient(
-        **connection.aiokafka(),
-        client_id=PLANNER,
-        request_timeout_ms=round(REQUEST_TIMEOUT_S * 1000),
-        metadata_max_age_ms=10_000,
-    )
-    try:
-        await client.bootstrap()
-        for _ in range(COORDINATOR_TRIES):  # brokers create their topic of groups with the first one
-            with suppress(GroupCoordinatorNotAvailableError):
-                return client, await client.coordinator_lookup(CoordinationType.GROUP, group)
-            await asyncio.sleep(COORDINATOR_PAUSE_S)
-        raise GroupCoordinatorNotAvailableError(group)
-    except BaseException:
-        await client.close()
-        raise

@@ -355,8 +355,8 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     seeds: int = 20
     optimum: bool = False
     """Also compute the cheapest schedule of each case and seed."""
-    random: int = 0
-    """Number of random scenarios that are added as cases."""
+    random: tuple[int, int] = (1, 0)
+    """First and last number of the random scenarios that are added as cases."""
     like: str = ""
     """Name of another matrix, whose contenders and constant counts also take part."""
     counts: list[int] = []
@@ -377,17 +377,17 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         from bench.random_scenarios import random_case  # noqa: PLC0415  numpy only where it is needed
 
         listed = [Case(scenario=case) if isinstance(case, str) else case for case in self.case]
-        every = (*listed, *map(random_case, range(1, self.random + 1)))
-        changed = [(case.scenario, sorted_changes(case.set, self.set)) for case in every]
+        every = (*listed, *map(random_case, range(self.random[0], self.random[1] + 1)))
         axis = self.resolve_axis()
+        changed = [(case, sorted_changes(case.set, self.set)) for case in every]
         return [
             Case(
-                scenario=scenario,
+                scenario=case.scenario,
                 set={**dict(changes), **more},
-                label=", ".join((scenario, *(f"{key}={value}" for key, value in changes))),
+                label=case.label or ", ".join((case.scenario, *(f"{key}={value}" for key, value in changes))),
                 point=point,
             )
-            for (scenario, changes), (point, more) in product(changed, axis.points() if axis else [("", {})])
+            for (case, changes), (point, more) in product(changed, axis.points() if axis else [("", {})])
         ]
 
     def contenders(self) -> list[Contender]:

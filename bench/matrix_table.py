@@ -17,7 +17,7 @@ from report.wording import minutes, share
 REFERENCES: Final = ("tail-aware", "algorithm-2")
 """The reference is the first of these that takes part, or else the first contender of the matrix."""
 MEANS: Final = (
-    *("in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
+    *("in_sla", "in_sla_after_surge", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
     *("scale_ups", "scale_downs", "reassignments", "moved_partitions"),
 )
 """Figures of a run that are averaged over the seeds."""
@@ -180,6 +180,7 @@ def difference(value: PairedDifference | None, times: float, number_format: str)
 COLUMNS: Final[dict[str, Callable[[Line], str]]] = {
     "policy": lambda line: f"`{line.policy}`",
     "in time": lambda line: share(line.figures["in_sla"].mean) + (f", {line.lost} lost" if line.lost else ""),
+    "after the surge": lambda line: interval(line.figures.get("in_sla_after_surge"), 100, ".3f"),
     "least seed": lambda line: share(line.least_in_sla),
     "p99.9, ms": lambda line: interval(line.figures.get("p999_s"), 1e3, ",.0f"),
     "max, ms": lambda line: interval(line.figures.get("max_s"), 1e3, ",.0f"),

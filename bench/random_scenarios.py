@@ -1,35 +1,54 @@
-"""Random scenarios. The number of a scenario is the seed with which its load curve and its settings are chosen."""
+"""Random scenarios in which replicas take time to start. A scenario's number is the seed of its curve and settings.
 
+Numbers 1 to 100 are for development. Those from 1001 to 1100 are for reports, and nothing is tuned on them.
+"""
+
+import re
 from collections.abc import Mapping
 from functools import cache
 from random import Random
 from typing import Any, Final
 
 from bench.matrix import Case, Contender
-from bench.scenario import load_scenario
-from loadgen.workloads import WORKLOADS
 
-CURVES: Final = (
-    *("w1", "w3", "w4", "w1-skew9", "hot-key", "step", "ramp", "sine", "spike", "silence"),
-    *("flash-crowd", "square-30", "square-5", "sawtooth", "zero-then-load"),
-)
-"""Scenarios whose load curves are used."""
+BASE: Final = "step"
+"""Scenario whose curve and settings are replaced."""
 SETTINGS: Final[Mapping[str, tuple[Any, ...]]] = {
-    "partitions": (5, 9, 12, 20),
-    "service_time_s": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
-    "latency_target_s": (0.25, 0.5, 1.0, 2.0),
-    "spacing": ("burst", "smooth", "poisson"),
-    "burst_period_s": (0.5, 0.8, 1.0, 1.3),
-    "decision_interval_s": (0.5, 1.0, 2.0),
-    "startup_s": (0.0, 1.0, 2.0, 4.0, 8.0),
-    "pause_s": (0.02, 0.05, 0.1),
-    "distribution": ("deterministic", "exponential"),
+    "partitions": (3, 6, 9, 9, 12, 12, 24, 60),
+    "service_time_s": (0.005, 0.005, 0.01, 0.02),
+    "latency_target_s": (0.1, 0.25, 0.5, 1.0, 2.0, 5.0),
+    "percentile": (0.99, 0.999, 0.999, 0.9999),
+    "spacing": ("burst", "smooth", "poisson", "poisson"),
+    "startup_s": (1.0, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 45.0),
+    "decision_interval_s": (1.0, 1.0, 2.0, 5.0, 10.0, 15.0),
+    "pause_s": (0.02, 0.05, 0.2),
+    "commit_age_s": (0.0, 0.0, 0.0, 1.0, 3.0),
+    "distribution": ("deterministic", "deterministic", "exponential"),
+    "key_skew": (0.0, 0.0, 0.8),
+    "initial_replicas": (1, 1, 2, 3),
 }
 """Setting → its possible values, which are equally probable."""
+DELIVERIES: Final[tuple[dict[str, Any], ...]] = (
+    *({}, {}, {}, {}),
+    *({"rebalance_protocol": "eager", "rebalance_time_s": stop_s} for stop_s in (0.1, 1.0, 3.0)),
+    {"runtime": "kip848", "heartbeat_s": 1.0},
+    {"runtime": "cooperative-sticky", "heartbeat_s": 1.0, "rebalance_time_s": 0.5},
+)
+"""How a plan is carried out. The empty ones are our own incremental rebalances."""
+CURVES: Final = (
+    "low for CALM, to high in RAMP, high for BUSY, to low in RAMP",
+    "low for 0, to high in RAMP, to low in RAMP",
+    "low for CALM, high for BUSY",  # a job with a timetable
+    ", ".join(["low for CALM, high for BUSY"] * 12),  # jobs without one
+    ", ".join(["LEVEL for CALM"] * 12),
+    "low for CALM, high for BUSY, to middle in 40, to low in 120",  # a crowd that goes slowly
+)
+"""Curves, which repeat. A value is drawn for each word in capitals."""
+PEAK_REPLICAS: Final = (2.0, 9.0)
+"""Range of the highest load."""
 MAX_PARTITION_LOAD: Final = 0.6
-"""The events that one partition gets in a second may take at most this share of the second and of the target."""
-MIN_LOAD_REPLICAS: Final = 1.5
-"""Minimum load of the busiest second, in replicas. With less load, a single replica would be enough."""
+"""The events that one partition gets in a second may take at most this share of the second (bursts: of W)."""
+MAX_EVENTS: Final = 400_000
 
 
 @cache
@@ -39,15 +58,27 @@ def random_case(number: int) -> Case:
 
     random = Random(number)
     while True:
-        curve = random.choice(CURVES)
         settings = {key: random.choice(values) for key, values in SETTINGS.items()}
-        if WORKLOADS[load_scenario(curve).load.workload].partitions:
-            del settings["partitions"]  # the workload defines them
-        if settings["spacing"] != "burst":
-            del settings["burst_period_s"]
-        case = Case(scenario=curve, set={**settings, "burst_phase_s": "random"})
-        scenario = case.jobs(Contender(policy="tail-aware"), 1)[0][0].read_scenario()
-        busy_s = build_events(scenario).table() * scenario.payment.service_time_s
-        room_s = MAX_PARTITION_LOAD * min(1.0, scenario.target.latency_target_s)
-        if busy_s.max() <= room_s and busy_s.sum(axis=1).max() >= MIN_LOAD_REPLICAS:
+        peak, service_s, target_s = (
+            random.uniform(*PEAK_REPLICAS),
+            settings["service_time_s"],
+            settings["latency_target_s"],
+        )
+        settings |= random.choice(DELIVERIES) | {"workload": _curve(random, round(peak / service_s)), "duration_s": 600}
+        if settings["key_skew"]:
+            settings["partitioner"] = "kg"
+        if 10 * service_s > target_s or peak >= settings["partitions"]:
+            continue
+        case = Case(scenario=BASE, set=settings | {"burst_phase_s": "random"}, label=f"random-{number}")
+        events = build_events(case.jobs(Contender(policy="static"), 1)[0][0].read_scenario())
+        room_s = min(1.0, target_s) if settings["spacing"] == "burst" else 1.0
+        if events.table().max() * service_s <= MAX_PARTITION_LOAD * room_s and events.events <= MAX_EVENTS:
             return case
+
+
+def _curve(random: Random, high: int) -> str:
+    low = round(high / random.uniform(2, 12))
+    words = {"low": low, "middle": (low + high) // 2, "high": high}
+    drawn = {"CALM": (30, 180), "BUSY": (5, 90), "RAMP": (15, 150), "LEVEL": (low, high)}
+    text = re.sub("[A-Z]+", lambda word: str(random.randint(*drawn[word[0]])), random.choice(CURVES))
+    return re.sub("low|middle|high", lambda word: str(words[word[0]]), text)

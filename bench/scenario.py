@@ -1,6 +1,7 @@
 """Read scenarios from TOML files. All errors of a file are reported together."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
@@ -19,7 +20,7 @@ from contracts.validation import InvalidSettingsError, as_text, check_settings, 
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, trace_problems
 from loadgen.trace import EventTrace, Trace
-from loadgen.workloads import WORKLOADS
+from loadgen.workloads import find_workload
 from partitioners import Partitioner, splits_keys
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
@@ -28,6 +29,8 @@ STRESS: Final = FOLDER / "stress.toml"
 DEFAULT_POLICY: Final = "tail-aware"
 DEFAULT_PARTITIONS: Final = 5
 SIMULATION: Final = "simulation"
+CHANGES: Final = "set"
+"""Table of a scenario with keys of any section, as `--set` has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +182,8 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     be omitted if the key is unique ("policy"). Raises InvalidSettingsError with a sentence for each error.
     """
     name, raw = _named_table(name_or_path)
-    problems = _make_sections(raw) + _override(raw, overrides or {})
+    problems = _make_sections(raw)
+    problems += _override(raw, raw.pop(CHANGES), f"{CHANGES}.") + _override(raw, overrides or {})
     _add_defaults(raw, name)
     options = raw.pop(OPTIONS)
     stages, stage_problems = _stages(raw.pop(STAGES, []))
@@ -227,7 +231,8 @@ def _delivered() -> dict[str, dict[str, Any]]:
 
 def _make_sections(raw: dict[str, Any]) -> list[str]:
     """Add missing sections to `raw`; return a problem for each section that is not a table."""
-    invalid = [name for name in (*SECTIONS, OPTIONS) if name and not isinstance(raw.setdefault(name, {}), dict)]
+    names = [name for name in (*SECTIONS, OPTIONS, CHANGES) if name]
+    invalid = [name for name in names if not isinstance(raw.setdefault(name, {}), dict)]
     hint = {OPTIONS: "; the policy's name is autoscaler.policy"}
     problems = [f"{name} = {raw[name]!r}: must be a section, [{name}]{hint.get(name, '')}" for name in invalid]
     raw.update({name: {} for name in invalid})
@@ -235,11 +240,13 @@ def _make_sections(raw: dict[str, Any]) -> list[str]:
 
 
 def _add_defaults(raw: dict[str, Any], name: str) -> None:
-    workload, scaling = WORKLOADS.get(str(raw["load"].get("workload"))), raw["autoscaler"]
+    scaling = raw["autoscaler"]
     raw.setdefault("name", name)
-    if workload:
+    with suppress(KeyError):  # a wrong name is reported with the other problems
+        workload = find_workload(str(raw["load"]["workload"]))
         raw.setdefault("duration_s", workload.duration_s)
-    raw["payment"].setdefault("partitions", (workload and workload.partitions) or DEFAULT_PARTITIONS)
+        raw["payment"].setdefault("partitions", workload.partitions or DEFAULT_PARTITIONS)
+    raw["payment"].setdefault("partitions", DEFAULT_PARTITIONS)
     policy = scaling.setdefault("policy", DEFAULT_POLICY)
     if isinstance(policy, str):
         # workers load the file too, so its path must be absolute
@@ -248,7 +255,7 @@ def _add_defaults(raw: dict[str, Any], name: str) -> None:
             scaling.setdefault("initial_replicas", count)
 
 
-def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
+def _override(raw: dict[str, Any], overrides: Mapping[str, Any], source: str = "--set ") -> list[str]:
     """Apply overrides to `raw`; return a problem for each key that matches no field or several fields."""
     problems = []
     for key, value in overrides.items():
@@ -262,7 +269,7 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         if len(matching) != 1:
             known = [_dotted(section, name) for section, name in matching or _fields()]
             other = f"{unknown_name(key, known)} `tailpack show setting {key}` lists similar ones"
-            problems.append(f"--set {key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
+            problems.append(f"{source}{key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
             continue
         section, name = matching[0]
         present = {name: value} if section == OPTIONS else present_names({name: value}, SECTIONS[section])
@@ -338,7 +345,7 @@ def _grace_is_supported(values: Values) -> str | None:
 
 
 def _simulated_split_fits(values: Values) -> str | None:
-    workload, split = WORKLOADS[values["load.workload"]], values["simulation.split"]
+    workload, split = find_workload(values["load.workload"]), values["simulation.split"]
     fits = split is None or (workload.partitions is None) == (split is not Split.TABLE)
     return None if fits else f"'{split}' does not fit {workload.name}; leave it out, or set load.split"
 

@@ -15,8 +15,6 @@ from loadgen.spec import Topology
 from partitioners import Partitioner
 
 NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
-
-
 VALID_NAME: Final = must(
     "name",
     lambda of: NAME.fullmatch(of["name"]),
@@ -57,7 +55,8 @@ class Load(Bursts):
     """The load that is sent."""
 
     workload: str
-    """Name of a workload in `loadgen.workloads`."""
+    """Name of a workload, or a curve that repeats: `80 for 200, to 330 in 50` is 80 events/s for 200 s, then 50 s up
+    to 330."""
     trace: str = setting("")
     """CSV or Parquet file with events that replace the workload, as in `--trace`."""
     spacing: Spacing = setting(Spacing.BURST)

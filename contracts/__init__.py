@@ -1,1 +1,1 @@
-"""Names and records that the services, the autoscaler and the load generator share. They share no other code."""
+"""Names and records that the services, the autoscaler and the load generator share. These three share no other code."""

@@ -30,7 +30,7 @@ def start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "sub
 
 
 def limit_log(log: Path) -> None:
-    """If the log is larger than MAX_LOG_BYTES, move its content to LOG.1. A running process goes on appending to it."""
+    """If the log exceeds MAX_LOG_BYTES, move its content to LOG.1. A running process keeps appending to `log`."""
     with suppress(OSError):
         if log.stat().st_size > MAX_LOG_BYTES:
             shutil.copyfile(log, f"{log}.1")

@@ -12,7 +12,7 @@ def now_us() -> int:
 
 
 def monotonic_s() -> float:
-    """Return the monotonic clock, seconds: CLOCK_BOOTTIME, which counts suspended time, or else CLOCK_MONOTONIC."""
+    """Return the monotonic clock, seconds: CLOCK_BOOTTIME (counts suspended time) or, if missing, CLOCK_MONOTONIC."""
     return time.clock_gettime(_MONOTONIC)
 
 

@@ -50,7 +50,7 @@ class Security(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Connection(Settings):
-    """Connection, from TAILPACK_BOOTSTRAP_SERVERS, TAILPACK_CLIENT_PROPERTIES and TAILPACK_NAMESPACE."""
+    """Settings of the connection: TAILPACK_BOOTSTRAP_SERVERS, TAILPACK_CLIENT_PROPERTIES and TAILPACK_NAMESPACE."""
 
     bootstrap_servers: str
     """Brokers as HOST:PORT, separated by commas."""
@@ -114,7 +114,7 @@ def read_settings(
 ) -> tuple[Connection, T]:
     """Return the connection and the process's own settings. Raises InvalidSettingsError with the problems of both.
 
-    config: a TOML file. Environment variables override it. check: called with well-formed settings, and may raise.
+    config: a TOML file. Environment variables override it. check: gets the settings; may raise InvalidSettingsError.
     """
     table = present_names(table_in(config), kind) if config else {}
     known = sorted({field.name for field in (*fields(Connection), *fields(kind))})

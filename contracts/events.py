@@ -150,7 +150,7 @@ DEMO_TOKEN_KEY: Final = "tailpack-demo"  # noqa: S105 a default for demonstratio
 
 
 def card_token(card_number: str, key: str) -> str:
-    """Return the token that replaces a card number after Order: a keyed hash, equal for equal cards."""
+    """Return the token that replaces the card number in the records of Order: a keyed hash, equal for equal cards."""
     return f"tok_{blake2b(card_number.encode(), key=key.encode()[:64], digest_size=12).hexdigest()}"
 
 

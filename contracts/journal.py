@@ -1,7 +1,7 @@
 """The autoscaler's journal: entries of observations, decisions and actions, and the records that encode them.
 
-A tick's record has only the partitions that changed. A full tick is written when the changes since the last full tick
-have reached its size. So the journal is at most twice as large as the changes. Large records are split into parts.
+A tick's record has only the partitions that changed. The next full tick is written when the changes since the last full
+tick are as large as that tick. So the journal is about twice as large as its changes, at most. Large records are split.
 """
 
 from enum import StrEnum
@@ -24,7 +24,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PlanAlternative(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan that the policy compared, the chosen one included."""
+    """One of the plans that the policy compared. The chosen plan is one of them."""
 
     replicas: Count
     moved: Count
@@ -161,7 +161,7 @@ class JournalDecoder:
     def decode(self, text: bytes | str) -> JournalEntry | None:
         """Return the entry that this record completes; None while parts of it are missing.
 
-        A tick has no partitions if the tick before it was not read. Raises one of `contracts.validation.DECODE_ERRORS`.
+        After a lost record, ticks have no partitions until the next full tick. Raises one of validation.DECODE_ERRORS.
         """
         record = _record.decode(text)
         if record.v == 1 and isinstance(record, _Tick):

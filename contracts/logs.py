@@ -42,14 +42,14 @@ class LogSettings(Settings):
 
 
 class TextLines(logging.Formatter):
-    """Formats text lines. The process's own messages start with its name only. An exception takes one line."""
+    """Formats text lines. Lines of the process's own logger start with its name, without time and level."""
 
     def __init__(self, process: str) -> None:
         super().__init__()
         self.process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line. If the logger's name starts with TRACEBACK_PREFIX, a traceback follows."""
+        """Return the record and its exception as one line. Loggers with TRACEBACK_PREFIX add the traceback below it."""
         if record.name == self.process:
             warning = "warning: " if record.levelno == logging.WARNING else ""
             return f"{self.process}: {warning}{record.getMessage().translate(_CONTROL)}"
@@ -83,7 +83,7 @@ class JsonLines(TextLines):
 
 
 def suppress_repeats(process: str) -> Callable[[logging.LogRecord], bool]:
-    """Return a filter that passes each message template once per REPEAT_S, and all of the process's own messages."""
+    """Return a filter. It passes all messages of the process's own logger, others once per template in REPEAT_S."""
     shown: dict[tuple[str, str], float] = {}
 
     def is_shown(record: logging.LogRecord) -> bool:
@@ -97,7 +97,7 @@ def suppress_repeats(process: str) -> Callable[[logging.LogRecord], bool]:
 
 
 def configure(process: str, environ: Mapping[str, str]) -> logging.Logger:
-    """Configure the log and return the process's logger. If it raises InvalidSettingsError, the logger writes text."""
+    """Configure the log and return the process's logger. Raises InvalidSettingsError; then the log is text."""
     handler = logging.StreamHandler()
     handler.setFormatter(TextLines(process))
     handler.addFilter(suppress_repeats(process))

@@ -51,7 +51,7 @@ class EventCost(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaSpeeds(Settings):
-    """Speeds of the replicas, which are numbered from 0 in the order of their requests."""
+    """Speeds of the replicas. Replicas are numbered from 0 in the order in which they were requested."""
 
     speeds: tuple[float, ...] = setting((1.0,), above=0)
     """Relative speeds of replicas 0, 1, … in the order of starts. The list repeats for further replicas."""
@@ -78,7 +78,7 @@ class ReplicaSpeeds(Settings):
         return float(self.speeds[number % len(self.speeds)])
 
     def slow_factor_of(self, number: int) -> float:
-        """Return the factor of a replica's service times in the slow period."""
+        """Return the factor by which a replica's service times are longer in the slow period; 1: the same."""
         return float(self.slow_factor) if number in self.slow_replicas or not self.slow_replicas else 1.0
 
 

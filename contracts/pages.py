@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class WebServer(socketserver.ThreadingTCPServer):
-    """Serves each connection in a daemon thread. It is no HTTPServer, because that looks up its host name first."""
+    """Serves each connection in a daemon thread. Python's HTTPServer would look up the host's name at the start."""
 
     allow_reuse_address = daemon_threads = True
 

@@ -12,7 +12,7 @@ ASSIGNOR: Final = "plan"  # name of the assignor by which the members of a group
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True):
-    """Evidence that a member is dead. Surviving members may leave the group on its behalf."""
+    """Evidence that a member is dead. Surviving members may then remove it from the group."""
 
     replica: Name
     member_id: Text
@@ -40,7 +40,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.wanted, len(self.replicas))
 
     def is_for(self, topic: str) -> bool:
-        """Return whether the plan names owners of partitions of `topic`. Earlier versions did not name the topic."""
+        """Return whether the plan is for `topic`. Plans of an earlier version name no topic and are for every topic."""
         return self.topic in ("", topic)
 
 
@@ -48,7 +48,7 @@ _decoder: Final = msgspec.json.Decoder(PlanRecord)
 
 
 def plan_key(group: str, topic: str) -> bytes:
-    """Return the key TOPIC/GROUP of a group's plans. Topic names contain no slash. Earlier versions wrote GROUP."""
+    """Return the key TOPIC/GROUP of a group's plans. No topic name has a slash. Earlier versions used the key GROUP."""
     return f"{topic}/{group}".encode()
 
 

@@ -93,7 +93,7 @@ class _Version1(msgspec.Struct):
 
 
 def decode_progress(text: bytes | str) -> Progress:
-    """Return a report, also of version 1. Raises one of `contracts.validation.DECODE_ERRORS`."""
+    """Decode a report of the current version or of version 1. Raises one of `contracts.validation.DECODE_ERRORS`."""
     report = msgspec.json.decode(text, type=Progress)
     if report.v == 1:
         old = msgspec.json.decode(text, type=_Version1)

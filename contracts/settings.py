@@ -59,7 +59,7 @@ class Setting:
 
 
 def setting(default: T, unit: str = "", **declaration: Any) -> T:
-    """Declare a field with a default. declaration: fields of Setting. By default a duration is at most a day."""
+    """Declare a field with a default. declaration: fields of Setting. A unit of `s` implies at most a day."""
     longest = {"most": DAY_S} if unit == "s" else {}
     return field(default=default, metadata={"setting": Setting(unit, **longest | declaration)})
 
@@ -70,7 +70,7 @@ def required(unit: str = "", **declaration: Any) -> Any:
 
 
 def must(name: str, holds: Callable[[Values], object], otherwise: str) -> tuple[str, Rule]:
-    """Return a rule. If `holds` is false, setting `name` has the problem `otherwise`, where {name} becomes a value."""
+    """Return a rule: if `holds` is false, `otherwise` is the error of setting `name`. In it, {x} becomes x's value."""
     return name, lambda values: None if holds(values) else otherwise.format_map(values)
 
 
@@ -132,7 +132,7 @@ def setting_error(name: str, value: object, problem: str) -> str:
 
 
 def words_of(kind: object) -> tuple[str, ...]:
-    """Return the words that a type allows if it is an enum, a Literal or a union with one of them. Others: none."""
+    """Return the words that an enum, a Literal, or a union with one of them allows. Other types: an empty tuple."""
     for part in (kind, *get_args(kind)):
         if isinstance(part, EnumMeta):
             return tuple(map(str, list(part)))
@@ -165,7 +165,7 @@ def shared_fields(source: object, into: type) -> dict[str, Any]:
 
 
 def unknown_name(name: str, known: Iterable[str]) -> str:
-    """Return the problem of an unknown name. It suggests the nearest known name, or else up to ten known names."""
+    """Return the error text for an unknown name. It has the nearest known name, or else up to ten known names."""
     names = list(known)
     whole = {full.rpartition(".")[2]: full for full in names} | {full: full for full in names}
     near = [whole[match] for match in difflib.get_close_matches(name, whole, n=1)]

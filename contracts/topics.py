@@ -49,7 +49,7 @@ PIPELINE_PARTITIONS: Final = 4  # default
 
 @dataclass(frozen=True, kw_only=True)
 class KeyedTopics(Settings):
-    """Partitions of the topics between Order, Shipment and Notification."""
+    """Number of partitions of the topics that are keyed by order id."""
 
     pipeline_partitions: int = setting(PIPELINE_PARTITIONS, "partitions", least=1, most=1_000)
     """Partitions of every topic keyed by order id. At most this many instances of a stage share its work."""

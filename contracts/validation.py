@@ -77,7 +77,7 @@ def check_settings(
 
 
 def present_names(values: Mapping[str, Any], into: type[Settings], spell: Callable[[str], str] = str) -> dict[str, Any]:
-    """Return `values` under their present names, without removed settings that have their former default.
+    """Return `values` by present names. A removed setting is left out if it has its former default.
 
     Logs a warning for each former name. If both names are given, the present one is used.
     """
@@ -111,7 +111,7 @@ def _convert(value: Any, field: "Field[Any]", kind: Any, strict: bool) -> tuple[
 def from_environment(
     environ: Mapping[str, str], into: type[T], table: Mapping[str, Any] | None = None, path: Path | None = None
 ) -> T:
-    """Read the fields of `into` from variables TAILPACK_FIELD, or else from `table`, the content of the file `path`.
+    """Read the fields of `into` from variables TAILPACK_FIELD. Fields without one come from `table`, read from `path`.
 
     Other names are ignored. A nested table is converted to JSON text.
     Raises InvalidSettingsError that names every bad or missing value by its variable or key.

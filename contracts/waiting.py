@@ -1,4 +1,4 @@
-"""Waiting for a condition by polling, with a deadline that names the condition."""
+"""Waits for a condition by polling. At the deadline it raises an error that names the condition."""
 
 import time
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bootstrap.sh VENV: create the environment with uv, or else venv and pip, and install everything.
-#   bootstrap.sh VENV demo   install what the demo needs and run it; Spark is installed before and after the load
+#   bootstrap.sh VENV demo   install what the demo needs, without Spark, and run it
 set -euo pipefail
 venv=${1:-.venv} what=${2:-all}
 
@@ -41,30 +41,17 @@ compile() {  # policies and simulator, if their sources are newer
 
 if [ "$what" = all ]; then
   echo "tailpack: installing into $venv (once, about 1.5 GB, a third of it Spark)"
-  install -e '.[load,bench,keda,kubernetes,traces,dev]'
+  install -e '.[load,bench,spark,keda,kubernetes,traces,dev]'
   compile
-  touch "$venv/.demo" "$venv/.report" "$venv/.ready"
+  touch "$venv/.demo" "$venv/.ready"
   exit
 fi
 
 if ! newer .demo; then
-  echo "tailpack: installing the demo into $venv (once, about 400 MB)"
-  install -e '.[load]'
+  echo "tailpack: installing the demo into $venv (once: 200 MB to download, 0.7 GB on disk)"
+  install -e '.[load,bench]'
   "$venv/bin/python" -m tailpack.local.jars kafka || true  # the demo retries and prints the error
   touch "$venv/.demo"
 fi
-spark=""
-if ! newer .report; then
-  echo "tailpack: installing Spark for the report in the background, paused during the load (480 MB); log: $venv/report.log"
-  export -f install; export venv
-  mapfile -t of_report < <("$venv/bin/python" -c 'import tomllib
-print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"], sep="\n")')
-  set -m  # its own process group, which the run pauses during the load
-  # shellcheck disable=SC2016,SC2046
-  nice -n 19 $(command -v ionice >/dev/null && echo ionice -c 3) bash -ec 'install "$@"; touch "$venv/.report"' report "${of_report[@]}" >"$venv/report.log" 2>&1 &
-  spark=$!
-  set +m
-  trap '{ kill -TERM -- "-$spark"; kill -CONT -- "-$spark"; } 2>/dev/null || true' EXIT  # Ctrl-C also ends it
-fi
 compile
-TAILPACK_SPARK_SETUP=$spark "$venv/bin/tailpack" demo
+"$venv/bin/tailpack" demo

@@ -1,4 +1,4 @@
-"""Faults of a load: bursts, a customer with a sudden share of all events, unreadable records, repeats, late events."""
+"""Faults of a load: bursts, a customer with a sudden share of all events, unreadable, repeated and delayed events."""
 
 import re
 from collections.abc import Sequence

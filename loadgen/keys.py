@@ -16,7 +16,7 @@ CUSTOMERS: Final = 10_000
 
 
 def customer_name(number: int) -> str:
-    """Return the name of a customer in events, which is also the key of its partitioner."""
+    """Return the name of a customer in events. The partitioner gets this name as the key."""
     return f"customer-{number:05d}"
 
 
@@ -44,9 +44,9 @@ class Keys:
         return self.partitioner is not Partitioner.EXPLICIT or bool(self.hot)
 
     def assign_keys(self, chunks: Iterator[Schedule]) -> Iterator[Schedule]:
-        """Yield the parts of a schedule with a key for each event, and its partition.
+        """Yield the parts of a schedule with a key and a partition for each event. Events without a key get a customer.
 
-        Events without a key get a customer. A single source chooses all partitions, without reported waiting times.
+        A partitioner other than `explicit` chooses all partitions as a single source that gets no waiting times.
         """
         random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(4,)))
         weights = 1 / np.arange(1, CUSTOMERS + 1) ** self.skew

@@ -1,6 +1,6 @@
 """Orders as customers would place them, and their Kafka records.
 
-An order depends only on the run, the seed and the event number. Its record, except the send time, is prepared early.
+An order depends only on the run, the seed and the event number. Its record is prepared early, without the send time.
 """
 
 import uuid
@@ -137,7 +137,7 @@ Event = Callable[[int], Record]
 
 
 def order_event(order: OrderPlaced, intended_us: int, partition: int | None) -> Event:
-    """Return the event of an order for `orders.placed`. Only the header with the send time is not encoded yet."""
+    """Return the event of an order for `orders.placed`. All is encoded, except the header with the send time."""
     key, value = order.order_id.encode(), msgspec.json.encode(order)
     headers: Headers = [(INTENDED_AT_HEADER, b"%d" % intended_us)]
     if partition is not None:

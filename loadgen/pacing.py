@@ -25,7 +25,7 @@ MAX_EVENTS_PER_TURN: Final = 500
 
 
 class Pacer:
-    """Sends the events of one run. now_us: the wall clock. pause: sleeps some seconds and lets other greenlets run."""
+    """Sends the events of one run. now_us: the wall clock. pause: lets other greenlets run for some seconds."""
 
     def __init__(
         self,

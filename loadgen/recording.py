@@ -40,7 +40,7 @@ class RecordingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Records of the topic that a recording lacks, for one reason."""
+    """Records of the topic that are missing from a recording for the same reason."""
 
     reason: str
     """open-transaction, time, removed or unread."""
@@ -87,10 +87,10 @@ class Recording:
         """Upper bound of the records up to the ends. A compacted topic has fewer."""
 
     def run(self, into: EventWriter, *, seconds: float | None, on_progress: Callable[[int], None]) -> None:
-        """Write all records to `into`. seconds: record new arrivals for this time. on_progress: gets the row count.
+        """Write all records to `into`. seconds: record for this time, also new records; None: up to the current ends.
 
-        Raises RecordingError if a broker is lost, and KeyboardInterrupt. Records read before are in `into`. The
-        connection is always closed.
+        on_progress: gets the number of rows. Raises RecordingError if a broker is lost. After this error, and after a
+        KeyboardInterrupt, `into` has the records read so far. The connection is always closed.
         """
         try:
             self._read(into, seconds, on_progress)
@@ -102,7 +102,7 @@ class Recording:
             self._close()
 
     def missing(self) -> list[Missing]:
-        """Return what the recording lacks, by reason."""
+        """Return the records that are missing from the recording, by reason."""
         remedies = {
             "open-transaction": (self._unstable, "follow the start of an open transaction; end it and record again"),
             "time": (self._untimed, f"have an impossible time, first {self._first_untimed}; correct the producer"),

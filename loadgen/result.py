@@ -113,7 +113,7 @@ def lateness_limit_us(latency_target_s: float) -> int:
 
 
 def lateness_percentile_us(lateness_us: IntArray, percentile: float) -> int | None:
-    """Return the nearest-rank percentile, or None for an empty array."""
+    """Return the nearest-rank percentile (0 to 1) of the lateness, or None for an empty array."""
     if not len(lateness_us):
         return None
     return int(np.quantile(lateness_us, percentile, method="inverted_cdf"))

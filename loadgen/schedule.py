@@ -55,7 +55,7 @@ class Bursts(Settings):
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the rules of the base class and those that keep bursts in order."""
+        """Return the rules of the base class and BURST_RULES, which check the settings of bursts."""
         return (*super().rules(), *BURST_RULES)
 
     def phase_s(self, seed: int) -> float:
@@ -129,10 +129,10 @@ def schedule_chunks(
     seed: int,
     bursts: Bursts = EACH_SECOND,
 ) -> Iterator[Schedule]:
-    """Yield the events of `build_schedule` in parts of whole seconds (or bursts), because a run may exceed the memory.
+    """Yield the events of `build_schedule` in parts, because a whole run may not fit into memory.
 
-    chunk_events: a part ends with the second in which it reaches this number of events. It should be far above the
-    events/s. Raises ValueError if the shape of `counts` does not fit the split.
+    chunk_events: a part ends with the second (or burst) in which it reaches this number of events. Choose far more than
+    one second has. Raises ValueError if the shape of `counts` does not fit the split.
     """
     if counts.shape[1:] != ((partitions,) if split is Split.TABLE else ()):
         raise ValueError(f"split {split} over {partitions} partitions does not fit counts of shape {counts.shape}")

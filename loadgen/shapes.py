@@ -1,7 +1,7 @@
 """The curves of the workloads: integer arrays of events in each second, shape (seconds,) or (seconds, partitions).
 
-Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022; Landau et al. 2024, section VI. The others are our own. Each
-tests one kind of change.
+Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022; Landau et al. 2024, section VI. Other workloads are our own. Each
+of those tests one kind of change.
 """
 
 from typing import Any, Final, TypeAlias
@@ -42,7 +42,7 @@ LANDAU_MAX: Final = 100
 def half_cosine(knots: Knots) -> FloatArray:
     """Return the rate (events/s) in the middle of each second of a curve with cosine easing between knots.
 
-    Between two knots the rate is r0 + (r1 − r0)·(1 − cos(π·(t − t0)/(t1 − t0)))/2.
+    Between the knots (t0, r0) and (t1, r1) the rate at time t is r0 + (r1 − r0)·(1 − cos(π·(t − t0)/(t1 − t0)))/2.
     """
     times, rates = np.array(knots, dtype=np.float64).T
     t = np.arange(0.5, times[-1])
@@ -51,19 +51,27 @@ def half_cosine(knots: Knots) -> FloatArray:
     return np.asarray(r0 + (r1 - r0) * (1 - np.cos(np.pi * (t - t0) / (t1 - t0))) / 2)
 
 
-def straight(knots: Knots) -> FloatArray:
-    """Return the rate (events/s) in the middle of each second, on straight lines between the knots."""
-    times, rates = np.array(knots, dtype=np.float64).T
-    return np.asarray(np.interp(np.arange(0.5, times[-1]), times, rates))
+def curve(text: str) -> IntArray:
+    """Return the events of each second of `80 for 200, to 330 in 50`: 80 events/s for 200 s, then 50 s up to 330.
 
-
-def levels(*pieces: tuple[int, int]) -> IntArray:
-    """Return constant rates in sequence. pieces: (seconds, events/s)."""
-    return np.repeat(np.array([rate for _, rate in pieces]), [seconds for seconds, _ in pieces])
+    Raises ValueError for another text.
+    """
+    parts, rate = list[FloatArray](), 0.0
+    for piece in text.split(","):
+        match piece.split():
+            case [target, "for", seconds]:
+                part = np.full(int(seconds), float(target))
+            case ["to", target, "in", seconds]:
+                part = rate + (float(target) - rate) * np.arange(0.5, int(seconds)) / int(seconds)
+            case _:
+                raise ValueError(f"{piece.strip()!r} must be RATE for SECONDS or to RATE in SECONDS")
+        rate = float(target)
+        parts.append(part)
+    return whole_events(np.maximum(np.concatenate(parts), 0))
 
 
 def whole_events(rate: npt.NDArray[np.floating[Any]]) -> IntArray:
-    """Return n(t) = ⌈rate⌉."""
+    """Return the rates rounded up to whole events."""
     return np.asarray(np.ceil(rate), dtype=np.int64)
 
 
@@ -73,7 +81,7 @@ def w1() -> IntArray:
 
 
 def w3() -> IntArray:
-    """Return 15 events/s in each of five partitions. Four grow by 1 per second to 60, and drop back at 480 s."""
+    """Return 15 events/s in each of five partitions. Four gain 1 event/s each second, up to 60, and drop at 480 s."""
     table = np.full((600, 5), 15)
     for partition, ramp_s in enumerate((120, 120, 240, 360)):
         table[ramp_s:480, partition] = np.minimum(15 + np.arange(480 - ramp_s), 60)
@@ -81,21 +89,21 @@ def w3() -> IntArray:
 
 
 def skew_9(n: IntArray) -> IntArray:
-    """Spread n(t) over nine partitions: two get ⌈0.25·n⌉ each, seven ⌈0.5·n/7⌉ each. Shape (seconds, 9)."""
+    """Spread n events per second over nine partitions: two get ⌈0.25·n⌉, seven ⌈0.5·n/7⌉. Shape (seconds, 9)."""
     hot, cold = whole_events(0.25 * n), whole_events(0.5 * n / 7)
     return np.column_stack([hot] * 2 + [cold] * 7)
 
 
 def w4_shares(n: IntArray) -> IntArray:
-    """Spread n(t) over five partitions: two get ⌊0.27·n⌋ each, three ⌊0.153·n⌋ each. Shape (seconds, 5)."""
+    """Spread n events per second over five partitions: two get ⌊0.27·n⌋, three ⌊0.153·n⌋. Shape (seconds, 5)."""
     return np.column_stack([np.floor(share * n).astype(np.int64) for share in W4_SHARES])
 
 
 def taxi() -> IntArray:
-    """Return New York's taxi trips of January 2013, 40 times faster: ⌈rate⌉ at whole seconds, with rate ≥ 0.
+    """Return New York's taxi trips of January 2013, 40 times faster: events per second, rounded up.
 
-    CLOSER 2024, figure 3. The published trace has no licence. This is a harmonic fit of its curve (rmse 8.8 events/s)
-    without its first minute.
+    CLOSER 2024, figure 3. The published trace has no licence. This is a harmonic fit of its curve without the first
+    minute. The root-mean-square error of the fit is 8.8 events/s.
     """
     t = np.arange(TAXI_S, dtype=np.float64)
     rate = TAXI_MEAN + _harmonics(t, TAXI_DAY_S, TAXI_DAILY) + _harmonics(t, float(TAXI_S), TAXI_TREND)
@@ -106,11 +114,6 @@ def _harmonics(t: FloatArray, period_s: float, weights: tuple[tuple[float, float
     cosine, sine = np.array(weights).T
     angle = 2 * np.pi * np.outer(t, np.arange(1, len(weights) + 1)) / period_s
     return np.asarray(np.cos(angle) @ cosine + np.sin(angle) @ sine)
-
-
-def ramp() -> IntArray:
-    """Return a linear rise from 30 to 450 events/s in 420 s, a minute at 450, and a fall in 120 s."""
-    return whole_events(straight(((0, 30), (420, 450), (480, 450), (600, 30))))
 
 
 def sine() -> IntArray:
@@ -126,9 +129,9 @@ def diurnal_week() -> IntArray:
 
 
 def hot_key() -> IntArray:
-    """Return nine partitions of 18 events/s. A key of 70 events/s moves each minute; a move takes ten seconds.
+    """Return nine partitions of 18 events/s, and a key of 70 events/s that moves each minute, within ten seconds.
 
-    Five cold partitions fit into a capacity of 100. The hot partition leaves no room for a cold one.
+    A consumer with a capacity of 100 events/s can own five partitions, or only the one with the key.
     """
     random = np.random.default_rng(9)
     table = np.full((600, 9), 18)
@@ -146,7 +149,7 @@ def hot_key() -> IntArray:
 def walk_loads(
     random: np.random.Generator, *, partitions: int, seconds: int, delta: int, start: int | None = None
 ) -> IntArray:
-    """Return loads in 0 … 100 that change by a uniform integer in {−delta, …, delta} from row to row, clipped.
+    """Return loads that change each second by a uniform random integer from −delta to delta, limited to 0 to 100.
 
     Landau et al. 2024, section VI. start: first load of every partition; None: random. Shape (seconds, partitions).
     """
@@ -159,7 +162,7 @@ def walk_loads(
 
 
 def landau(delta: int) -> IntArray:
-    """Return the loads of `walk_loads` as events/s: 32 partitions for 100 s, one of the sizes in the paper."""
+    """Return the loads of `walk_loads` as events/s: 32 partitions for 100 s. The paper also has other sizes."""
     return walk_loads(np.random.default_rng(2402), partitions=32, seconds=100, delta=delta)
 
 
@@ -171,7 +174,7 @@ def flash_crowd() -> IntArray:
 
 
 def square(half_s: int) -> IntArray:
-    """Return 60 and 280 events/s alternating, each for `half_s` seconds: one replica is needed, then three."""
+    """Return 60 and 280 events/s in turn, `half_s` seconds each: one replica or three, if one serves 100 in time."""
     return np.where(np.arange(900) // half_s % 2, 280, 60)
 
 
@@ -181,13 +184,13 @@ def sawtooth() -> IntArray:
 
 
 def heavy() -> IntArray:
-    """Return independent seconds with Pareto-distributed events (tail index 2), mean 130, at most 800."""
+    """Return a Pareto-distributed number of events for each second: tail index 2, mean 130, at most 800."""
     drawn = np.random.default_rng(15).pareto(2.0, 900) + 1
     return np.minimum(whole_events(drawn * 130 * (2.0 - 1) / 2.0), 800)
 
 
 def zipf_100() -> IntArray:
-    """Return waves of five minutes between 150 and 450 events/s. The share of the partition at rank r is ∝ 1/r."""
+    """Return waves of five minutes, 150 to 450 events/s. Of 100 partitions, rank r gets a share proportional to 1/r."""
     random = np.random.default_rng(100)
     totals = whole_events(300 - 150 * np.cos(2 * np.pi * np.arange(0.5, 900) / 300))
     weights = random.permutation(1 / np.arange(1, 101))
@@ -195,7 +198,7 @@ def zipf_100() -> IntArray:
 
 
 def hot_partition() -> IntArray:
-    """Return nine partitions of 40 events/s. One has 240 from 300 to 420 s, more than a replica with μ = 200 serves."""
+    """Return nine partitions of 40 events/s. One has 240 from 300 to 420 s; a replica at 200 events/s is too slow."""
     table = np.full((900, 9), 40)
     table[300:420, 4] = 240
     return table

@@ -1,4 +1,4 @@
-"""The load as data, which the process that starts the generator writes, and the settings of the generator itself."""
+"""The load as a JSON file, written by the process that starts the generator, and the settings of the generator."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
 from loadgen.trace import EventTrace, Trace, join_schedules, read_trace
-from loadgen.workloads import WORKLOADS, Workload
+from loadgen.workloads import Workload, find_workload
 from partitioners import Partitioner
 
 
 class Topology(StrEnum):
-    """Input topic of the load, and so the stages of the run."""
+    """Input topic of the load. It decides which stages the run has."""
 
     PIPELINE = "pipeline"
     """The load enters as orders at `orders.placed`."""
@@ -36,7 +36,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     topology: Topology
     workload: str
-    """A name in WORKLOADS."""
+    """A name or a curve, as `find_workload` reads it."""
     trace: str = ""
     """Path of a trace whose events are sent instead of the workload's."""
     spacing: Spacing
@@ -70,7 +70,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def schedule(self) -> Schedule:
         """Return the events to send, with times and partitions. Raises InvalidSettingsError for an invalid trace."""
-        workload = WORKLOADS[self.workload]
+        workload = find_workload(self.workload)
         trace = read_trace(Path(self.trace), self.partitions, first_s=self.duration_s) if self.trace else None
         if trace and (problems := trace_problems(trace, self.split, self.partitioner, self.faults)):
             raise InvalidSettingsError([f"{trace.name}: {field}: {problem}" for field, problem in problems])
@@ -130,7 +130,7 @@ class DriverSettings(Settings):
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and those for required settings, the part and the address of Order."""
+        """Return the base class's rules, and those for load_file, out_dir, part, start_file and order_url."""
         return (
             *super().rules(),
             *((name, lambda of, key=name: None if of[key] else "missing") for name in ("load_file", "out_dir")),
@@ -150,9 +150,9 @@ def _web_address(values: Values) -> str | None:
 
 
 def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
-    """Return the events per second of a trace. If the split is a table, return them per partition.
+    """Return the events per second of a trace, by partition if the trace has partitions.
 
-    A trace without partitions is spread by the workload's table.
+    With Split.TABLE, a trace without partitions is spread over them by the workload's table.
     """
     return workload.spread(trace.counts) if split is Split.TABLE and trace.partitions is None else trace.counts
 
@@ -162,7 +162,7 @@ def trace_problems(
 ) -> list[tuple[str, str]]:
     """Return (field, message) for settings that contradict the trace.
 
-    Another partitioner may move single events by their keys, but cannot change a table.
+    A table has fixed partitions and requires `explicit`. For single events, other partitioners may choose by key.
     """
     problems = [("faults", fault_after_end(faults, trace.duration_s))]
     if isinstance(trace, Trace):
@@ -187,16 +187,19 @@ def read_load(settings: DriverSettings) -> LoadSpec:
 
 
 def _known_workload(values: Values) -> str | None:
-    name = values["workload"]
-    return None if name in WORKLOADS else f"{name!r} is unknown; known are {', '.join(WORKLOADS)}"
+    try:
+        find_workload(values["workload"])
+    except KeyError as error:
+        return str(error.args[0])
+    return None
 
 
 def _unless_traced(rule: Callable[[Values, Workload], str | None], values: Values) -> str | None:
-    return None if values["trace"] else rule(values, WORKLOADS[values["workload"]])
+    return None if values["trace"] else rule(values, find_workload(values["workload"]))
 
 
 def _long_enough(values: Values, workload: Workload) -> str | None:
-    fits = values["duration_s"] <= workload.duration_s
+    fits = workload.lasts(values["duration_s"])
     return None if fits else f"{values['duration_s']} is too long: {workload.name} ends at {workload.duration_s} s"
 
 

@@ -90,9 +90,9 @@ def join_schedules(parts: list[Schedule]) -> Schedule:
 def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None = None) -> Trace | EventTrace:
     """Read and check a trace in CSV or Parquet. Memory does not grow with the number of events.
 
-    Events per second: `second,events` (the second name is free) or `second,p0,p1,…`. Seconds count from 0, one row
-    each. Single events: times must not fall. Without a partition column a hash of the key chooses the partition.
-    partitions: number for the topic, unless the file has more. first_s: read only the first seconds.
+    Events per second: `second,NAME` or `second,p0,p1,…`. Seconds count from 0, one row each.
+    Single events: `at_s[,partition][,key][,size]`. Times must not fall. Without a partition, the key's hash chooses it.
+    partitions: used if the file's metadata has no number; events may use more. first_s: read only the first seconds.
     Raises InvalidSettingsError, which names the file and the first wrong row.
     """
     file = TraceFile.open(path)
@@ -240,6 +240,6 @@ def _hash_keys(column: Any) -> IntArray:
 
 
 def key_hash(key: object, secret: bytes = b"") -> int:
-    """Return a 63-bit hash of a key. secret: with it, a key cannot be found by trying."""
+    """Return a 63-bit hash of a key. secret: prevents that a key is found by hashing guesses."""
     data = key if isinstance(key, bytes) else str(key).encode()
     return int.from_bytes(blake2b(data, digest_size=8, key=secret).digest(), "big") >> 1

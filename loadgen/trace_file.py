@@ -135,7 +135,7 @@ class TraceFile:
                 self.refuse(first + at, f"{name} = {values[at]:.12g}: {why}")
 
     def refuse(self, row: int, why: str) -> NoReturn:
-        """Raise InvalidSettingsError. row: in CSV the header is 1."""
+        """Raise InvalidSettingsError. row: number of the wrong row. In CSV the header is row 1."""
         self._fail(f"row {row}: {why}" if self.parquet else f"line {self._line(row)}: {why}")
 
     def _line(self, row: int) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
@@ -16,7 +16,6 @@ class Workload:
     """A workload: λ(t) in whole events per second."""
 
     name: str
-    description: str
     duration_s: int
     partitions: int | None
     """Number of partitions of the workload's own table; None: the split chooses the partitions."""
@@ -24,18 +23,24 @@ class Workload:
     """Events per second, shape (duration_s,), or (duration_s, partitions) with an own table."""
     rule: Callable[[IntArray], IntArray] | None = None
     """Computes the own table from events per second, if it is a rule. Shape (seconds,) → (seconds, partitions)."""
+    repeats: bool = False
+    """Whether it begins again at its end."""
 
     def events(self, duration_s: int) -> IntArray:
         """Return the counts of the first `duration_s` seconds. Raises ValueError if the workload is shorter."""
-        if not 0 < duration_s <= self.duration_s:
+        if duration_s <= 0 or not self.lasts(duration_s):
             raise ValueError(f"workload {self.name} lasts {self.duration_s} s; {duration_s} s were requested")
-        return np.asarray(self.counts()[:duration_s])
+        return np.asarray(self.counts()[np.arange(duration_s) % self.duration_s])
+
+    def lasts(self, duration_s: int) -> bool:
+        """Return whether the workload has events for `duration_s` seconds."""
+        return self.repeats or duration_s <= self.duration_s
 
     def spread(self, totals: IntArray) -> IntArray:
-        """Spread other events per second over the partitions by the rule, else in the proportions of the table's rows.
+        """Spread `totals`, events per second, over the partitions as this workload spreads its own events.
 
-        After its last row the table begins again. Shape (seconds,) → (seconds, partitions). Raises ValueError without
-        a table.
+        Without a `rule` it uses the proportions in each row of the table. After its last row the table begins again.
+        Shape (seconds,) → (seconds, partitions). Raises ValueError if the workload has no table.
         """
         if self.partitions is None:
             raise ValueError(f"workload {self.name} has no partition table of its own")
@@ -72,72 +77,61 @@ def _demo() -> IntArray:
     return whole_events(half_cosine(tuple((t, share * DEMO_PEAK) for t, share in DEMO_SHAPE)))
 
 
-def _of(name: str, description: str, counts: Callable[[], IntArray]) -> Workload:
-    shape = counts().shape
-    return Workload(name, description, shape[0], shape[1] if len(shape) > 1 else None, counts)
+def _of(name: str, counts: Callable[[], IntArray], rule: Callable[[IntArray], IntArray] | None = None) -> Workload:
+    whole = counts if rule is None else lambda: rule(counts())
+    shape = whole().shape
+    return Workload(name, shape[0], shape[1] if len(shape) > 1 else None, whole, rule=rule)
 
 
-def _levels(name: str, description: str, *pieces: tuple[int, int]) -> Workload:
-    return _of(name, description, lambda: shapes.levels(*pieces))
-
-
-def _ruled(
-    name: str, description: str, counts: Callable[[], IntArray], rule: Callable[[IntArray], IntArray]
-) -> Workload:
-    seconds, partitions = rule(counts()).shape
-    return Workload(name, description, seconds, partitions, lambda: rule(counts()), rule)
-
-
-WORKLOADS: Final[dict[str, Workload]] = {
+CURVES: Final = {
+    "smoke": "10 for 5, 60 for 5, 10 for 5",
+    "surge": "20 for 30, 110 for 30, 20 for 30",
+    "steady-150": "150 for 60",
+    "step": "80 for 200, 330 for 200, 130 for 200",
+    "ramp": "30 for 0, to 450 in 420, 450 for 60, to 30 in 120",
+    "spike": "60 for 150, 400 for 30, 60 for 120, 450 for 5, 60 for 145, 480 for 1, 60 for 149",
+    "silence": "150 for 200, 0 for 180, 300 for 100, 0 for 10, 100 for 110",
+    "zero-then-load": "0 for 300, 400 for 300, 0 for 120, 300 for 180",
+    "behind-a-limit": ", ".join(["160 for 130, 310 for 20"] * 6),
+}
+"""Workloads that are curves, in the words of `shapes.curve`."""
+WORKLOADS: Final = {
     workload.name: workload
     for workload in (
-        _of("w1", "three growing waves to 350 events/s in 600 s", shapes.w1),
-        _ruled("w1-skew9", "w1 with half of its events in 2 of 9 partitions", shapes.w1, skew_9),
-        _of("taxi", "New York's taxi trips, 3.3 days in two hours", shapes.taxi),
-        _ruled("taxi-skew9", "taxi with half of its events in 2 of 9 partitions", shapes.taxi, skew_9),
-        _of("w3", "four of five partitions grow fourfold, one after the other", shapes.w3),
-        _ruled("w4", "w1 with 54 % of its events in 2 of 5 partitions", shapes.w1, shapes.w4_shares),
-        _ruled("demo", "calm, ramp, surge, dip, spike, calm in 120 s, skewed over 9 partitions", _demo, skew_9),
-        _levels("smoke", "10, 60, 10 events/s, five seconds each", (5, 10), (5, 60), (5, 10)),
-        _levels("surge", "20, 110, 20 events/s, 30 s each", (30, 20), (30, 110), (30, 20)),
-        _levels("steady-150", "150 events/s for 60 s", (60, 150)),
-        _levels("steady-350", "350 events/s for 60 s", (60, 350)),
-        _levels("step", "80, 330, 130 events/s, 200 s each", (200, 80), (200, 330), (200, 130)),
-        _of("ramp", "30 to 450 events/s in a straight line, and down again twice as fast", shapes.ramp),
-        _of("sine", "five periods of two minutes between 40 and 400 events/s", shapes.sine),
-        _levels(
-            "spike",
-            "60 events/s with spikes of 30 s, 5 s and one second to 400 and more",
-            *((150, 60), (30, 400), (120, 60), (5, 450), (145, 60), (1, 480), (149, 60)),
-        ),
-        _levels(
-            "silence",
-            "three minutes and ten seconds of nothing amid 100 to 300 events/s",
-            *((200, 150), (180, 0), (100, 300), (10, 0), (110, 100)),
-        ),
-        _of("diurnal-week", "seven days in 84 minutes", shapes.diurnal_week),
-        _of("hot-key", "a key with 70 of 232 events/s moves among 9 partitions every minute", shapes.hot_key),
-        *(
-            _of(
-                f"landau-{delta}",
-                f"32 partitions of 0 to 100 events/s, each a random walk of up to {delta} a second",
-                partial(shapes.landau, delta),
-            )
-            for delta in (5, 25)
-        ),
-        _of("flash-crowd", "40 events/s, twice 800 from one second to the next", shapes.flash_crowd),
-        _of("square-30", "60 and 280 events/s, 30 s each", partial(shapes.square, 30)),
-        _of("square-5", "60 and 280 events/s, 5 s each", partial(shapes.square, 5)),
-        _of("square-1", "60 and 280 events/s, second by second", partial(shapes.square, 1)),
-        _of("sawtooth", "46 to 400 events/s in a minute, and down at once", shapes.sawtooth),
-        _of("heavy-tails", "seconds of 65 to 800 events, Pareto, mean 130", shapes.heavy),
-        _of("zipf-100", "waves to 450 events/s, Zipf over partitions", shapes.zipf_100),
-        _of("hot-partition", "one of nine partitions has more than μ", shapes.hot_partition),
-        _levels(
-            "zero-then-load",
-            "nothing for minutes, then 400 events/s at once",
-            *((300, 0), (300, 400), (120, 0), (180, 300)),
-        ),
-        _levels("behind-a-limit", "160 events/s, 310 for 20 s of each 150", *((130, 160), (20, 310)) * 6),
+        _of("w1", shapes.w1),
+        _of("w1-skew9", shapes.w1, skew_9),
+        _of("taxi", shapes.taxi),
+        _of("taxi-skew9", shapes.taxi, skew_9),
+        _of("w3", shapes.w3),
+        _of("w4", shapes.w1, shapes.w4_shares),
+        _of("demo", _demo, skew_9),
+        *(_of(name, partial(shapes.curve, text)) for name, text in CURVES.items()),
+        _of("sine", shapes.sine),
+        _of("diurnal-week", shapes.diurnal_week),
+        _of("hot-key", shapes.hot_key),
+        *(_of(f"landau-{delta}", partial(shapes.landau, delta)) for delta in (5, 25)),
+        _of("flash-crowd", shapes.flash_crowd),
+        *(_of(f"square-{half_s}", partial(shapes.square, half_s)) for half_s in (30, 5, 1)),
+        _of("sawtooth", shapes.sawtooth),
+        _of("heavy-tails", shapes.heavy),
+        _of("zipf-100", shapes.zipf_100),
+        _of("hot-partition", shapes.hot_partition),
     )
 }
+
+
+@cache
+def find_workload(name: str) -> Workload:
+    """Return the workload of this name, or the repeated curve that `name` describes (`shapes.curve`).
+
+    Raises KeyError with the problem for any other name.
+    """
+    if name in WORKLOADS:
+        return WORKLOADS[name]
+    if " " not in name:
+        raise KeyError(f"{name!r} is unknown; known are {', '.join(WORKLOADS)}, and curves as '{CURVES['smoke']}'")
+    try:
+        counts = shapes.curve(name)
+    except ValueError as error:
+        raise KeyError(str(error)) from error
+    return Workload(name, len(counts), None, lambda: counts, repeats=True)

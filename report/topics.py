@@ -114,7 +114,7 @@ def report_here(folder: Path, announce: Callable[[str], None] = lambda _: None) 
         reader = RunReader(folder)
         if (records := reader.count()) > MAX_RECORDS:
             return None
-        announce(f"reading {records:,} records without Spark, which would read more than {MAX_RECORDS:,}")
+        announce(f"reading {records:,} records")
         gather(reader, folder, reader.write_events)
     return report_stored(folder) if stored.count(folder / EVENTS) <= stored.MAX_EVENTS_IN_MEMORY else None
 

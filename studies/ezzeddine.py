@@ -11,7 +11,7 @@ from autoscaler.packing.bins import Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
 from bench.matrix import Job, Row
 from loadgen.shapes import IntArray
-from loadgen.workloads import WORKLOADS
+from loadgen.workloads import find_workload
 from studies.same_counts import BY_CHANCE, SAME_COUNTS, run_job
 from studies.statements import Contrast, Interpretation, Printed, Run, fact, interpretations, under_best_interpretation
 from studies.verdict import Statement, StudyResult, judge
@@ -208,7 +208,7 @@ def _placed(assigned: str, row: Changes) -> tuple[Interpretation, ...]:
 
 def totals(workload: str) -> IntArray:
     """Return the events of each second, shape (seconds,)."""
-    counts = np.asarray(WORKLOADS[workload].counts())
+    counts = np.asarray(find_workload(workload).counts())
     return counts if counts.ndim == 1 else np.asarray(counts.sum(axis=1))
 
 

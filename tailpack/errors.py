@@ -1,6 +1,8 @@
 """Define how a failing command ends: with an exit status and one line instead of a traceback."""
 
 import errno
+from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Final
 
 INTERRUPTED: Final = 130
@@ -17,10 +19,30 @@ REMEDIES: Final = {
     errno.ENOSPC: "free space there, or name another path",
     errno.EPIPE: "the program that read the output has ended",
 }
+EXTRAS: Final = {"grpc": "keda", "jinja2": "bench", "locust": "load", "matplotlib": "bench", "pyarrow": "load"}
+"""Package that a command may lack → extra that installs it."""
 
 
 class TailpackError(Exception):
     """A problem that the user can fix. Its message is printed unchanged, and the command fails."""
+
+
+def missing_error(package: str) -> str:
+    """Return the message for a package of EXTRAS that is not installed."""
+    return f"{package} is not installed: in a clone, pip install '.[{EXTRAS[package]}]'"
+
+
+def require(package: str) -> None:
+    """Raise TailpackError if a package of EXTRAS is not installed. It is not imported, because that takes a second."""
+    if find_spec(package) is None:
+        raise TailpackError(missing_error(package))
+
+
+def problems_of(error: Exception) -> Sequence[str]:
+    """Return the lines about a package of EXTRAS that is missing, or about invalid settings; empty for other errors."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    found: Sequence[str] = getattr(error, "problems", ())  # of InvalidSettingsError, whose module loads slowly
+    return [missing_error(package)] if package in EXTRAS else found
 
 
 def explain(error: OSError) -> str:

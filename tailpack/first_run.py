@@ -1,4 +1,4 @@
-"""Prepare the first run on a machine: compile code, pause set-up, and find a rate that the cores can serve.
+"""Prepare the first run on a machine: compile code, and find a rate that the cores can serve.
 
 `python -m tailpack.first_run compile` compiles. `python -m tailpack.first_run SECONDS` prints the speed of one core.
 """
@@ -6,11 +6,9 @@
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -49,21 +47,6 @@ def sustainable_share(loops: float, peak: float) -> float:
     """Return the share (0.1 to 1) of a load that the cores can serve. loops: loops/s. peak: highest rate, orders/s."""
     share = loops / LOOPS_PER_ORDER / peak
     return 1.0 if share >= 1 else max(MIN_LOAD_SHARE, int(share * 20) / 20)
-
-
-@contextlib.contextmanager
-def pause_group(group: int | None) -> Iterator[None]:
-    """Suspend a process group during the block. None: suspend nothing."""
-    try:
-        if group:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGSTOP)
-            os.sync()  # so that its data is not written while the load runs
-        yield
-    finally:
-        if group:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGCONT)
 
 
 def is_compiled() -> bool:

@@ -1,8 +1,6 @@
 """Run Spark's report job in its own process, so that its JVM and memory are freed with it."""
 
 import contextlib
-import importlib.util
-import os
 import subprocess
 import tempfile
 import time
@@ -17,33 +15,12 @@ from tailpack.errors import TailpackError
 from tailpack.local.jars import java
 
 DEADLINE_S: Final = 1800.0
-SETUP_VARIABLE: Final = "TAILPACK_SPARK_SETUP"
-"""Environment variable with the pid of the process that installs Spark. `make demo` sets it."""
-
-
-def expect_spark() -> psutil.Process | None:
-    """Return the process that installs Spark; None: it is installed. Raises TailpackError if neither is true."""
-    with contextlib.suppress(psutil.NoSuchProcess, ValueError):
-        return psutil.Process(int(os.environ.get(SETUP_VARIABLE, "")))
-    importlib.invalidate_caches()
-    if importlib.util.find_spec("pyspark") is None:  # not imported: that takes a second
-        raise TailpackError("Spark is not installed; `make env` installs it, or: pip install '.[bench]'")
-    return None
-
-
-def wait_for_spark(announce: Callable[[str], None]) -> None:
-    """Wait until Spark is installed. Raises TailpackError if its installation failed."""
-    if setup := expect_spark():
-        announce("waiting until set-up has installed Spark and the packages of the report")
-        setup.wait(DEADLINE_S)
-        expect_spark()
 
 
 def write_report(
     run: Path,
     *,
     master: str = "",
-    announce: Callable[[str], None] = lambda _: None,
     while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
     extra: Sequence[str] = (),
 ) -> None:
@@ -53,8 +30,8 @@ def write_report(
     Raises TailpackError with the job's last line if it fails, and also if it takes longer than half an hour.
     """
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
-    java()
-    wait_for_spark(announce)
+    if master or not extra:  # files of events need no JVM unless they are large
+        java()
     arguments = [str(run), *extra, "--master", master]
     job: subprocess.Popen[bytes] | None = None
     with tempfile.TemporaryFile() as output:  # not in the run folder, whose disk may be full

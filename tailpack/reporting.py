@@ -57,7 +57,7 @@ def make_report(
     if inputs.events is not None:
         words = _custom_events_arguments(folder, inputs)
         with console.status("computing the report"):
-            write_report(folder, master=master, extra=words, announce=announce)
+            write_report(folder, master=master, extra=words)
         return folder
     if inputs.journal is not None:
         raise TailpackError("--journal needs --events")
@@ -82,7 +82,7 @@ def report_run(folder: Path, master: str, announce: Callable[[str], None], **mor
     except ReportError as error:
         raise TailpackError(f"the report failed: {error}") from error
     if result is None:
-        write_report(folder, master=master, announce=announce, **more)
+        write_report(folder, master=master, **more)
     else:
         page.write(result, folder / page.PAGE_FILE)
 

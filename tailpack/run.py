@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import os
 import shutil
 import time
@@ -20,10 +19,10 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from loadgen.children import defer_stop_signals
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, part_file_name
-from loadgen.workloads import WORKLOADS
+from loadgen.workloads import find_workload
 from report import replace_file
-from tailpack.errors import TailpackError
-from tailpack.first_run import is_compiled, measure_cores, pause_group, sustainable_share
+from tailpack.errors import TailpackError, require
+from tailpack.first_run import is_compiled, measure_cores, sustainable_share
 from tailpack.live_view import RunStatus, Screen
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure, java
@@ -32,7 +31,6 @@ from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import check_no_run, command, describe, new_folder, versions
-from tailpack.report_job import expect_spark, wait_for_spark
 from tailpack.reporting import report_run
 from tailpack.watch import LiveState, Watcher, timeline_topic
 
@@ -66,8 +64,6 @@ class Run:
     def __post_init__(self) -> None:
         self.scenario = self.scenario.for_live()
         self._compiled = is_compiled()
-        self._setup: int | None = None
-        """Process group that is still installing Spark; None: Spark is installed."""
         if self.web_port:
             free_ports([self.web_port], option="--web-ui")
         self._new = [folder for folder in (self.out, *self.out.parents) if not folder.exists()]
@@ -84,8 +80,7 @@ class Run:
     def execute(self) -> Path:
         """Perform the live run; return its folder. Raises TailpackError, or KeyboardInterrupt after all has stopped."""
         try:
-            setup = expect_spark()
-            self._setup = setup.pid if setup else None
+            require("jinja2")
             java()
             if self.fit_load and not self.scenario.load.trace:
                 self._fit_load()
@@ -93,13 +88,12 @@ class Run:
             self._mark_phase("Kafka answers")
             create_topics(connection, self.scenario.payment.partitions, self.scenario.pipeline_partitions)
             self._load(connection)
-            wait_for_spark(self._log)
             self._save_info(versions=versions())
             with self.console.status("computing the report"):
                 report_run(self.folder, "", self._log, while_waiting=self._measure)
             self._mark_phase("report written")
             self._save_info()
-            self._log(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")
+            self._log(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process)")
         finally:
             if self._own_broker:
                 with defer_stop_signals():
@@ -112,8 +106,8 @@ class Run:
     def _fit_load(self) -> None:
         """Scale the load down to a rate that the machine can serve."""
         load, seconds = self.scenario.load, self.scenario.duration_s
-        peak = int(WORKLOADS[load.workload].events(seconds).reshape(seconds, -1).sum(axis=1).max())
-        with self.console.status("measuring this machine for 3 s"), pause_group(self._setup):
+        peak = int(find_workload(load.workload).events(seconds).reshape(seconds, -1).sum(axis=1).max())
+        with self.console.status("measuring this machine for 3 s"):
             share = sustainable_share(measure_cores(), peak)
         result = f"is slow or busy: load scaled to {share:.0%}" if share < 1 else "can serve the load"
         self._log(f"this machine {result}, {share * peak:.0f} orders/s at the peak")
@@ -150,8 +144,7 @@ class Run:
         return self._connection(address)
 
     def _load(self, connection: Connection, *, only_load: bool = False) -> None:
-        if importlib.util.find_spec("locust") is None:  # the image of services and autoscaler lacks it
-            raise TailpackError("locust is not installed: pip install '.[load]', or use the image of the report")
+        require("locust")  # the image of services and autoscaler lacks it
         self.info = describe(self.scenario, connection, command())
         self._save_info()
         stack = Stack(self.scenario, connection, self.folder)
@@ -165,9 +158,8 @@ class Run:
                 self._mark_phase("services and first replica ready")
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
                 self._log(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
-                with pause_group(self._setup):
-                    self._start_load(stack)
-                    self._until_done(stack, screen)
+                self._start_load(stack)
+                self._until_done(stack, screen)
         except KeyboardInterrupt:
             self._save_info(interrupted=True)
             self._log(f"stopped; to report on the events so far: tailpack report {self.folder}")

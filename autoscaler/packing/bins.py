@@ -41,7 +41,7 @@ class Capacity:
 
     @classmethod
     def of_replica(cls, service_rate: float, latency_target_s: float, share: float) -> "Capacity":
-        """Return the limits μ·f and μ·W·f: an event that arrives at this lag waits at most W·f (μ: service_rate)."""
+        """Return the arrival rate μ·f and the lag μ·W·f (μ: service_rate, f: share). This lag is served within W·f."""
         return cls(service_rate * share, service_rate * latency_target_s * share)
 
     def exceeded_by(self, arrival_rate: float, lag: float) -> bool:

@@ -95,4 +95,4 @@ class Packer(ABC):
 
     @abstractmethod
     def pack(self, problem: Problem) -> NDArray[np.int64]:
-        """Return the rank of each partition's consumer."""
+        """Return the consumer of each partition, as a rank (see `Problem`)."""

@@ -41,7 +41,7 @@ class AnyFit(Packer):
     """Whether the largest load comes first; else partitions come in the order of arrival."""
 
     def pack(self, problem: Problem) -> Ranks:
-        """Return the rank of each partition's consumer."""
+        """Return the consumer of each partition, as a rank (see `Problem`)."""
         opened = new_packing(len(problem.numbers))
         if self.rule == NEXT:
             open_consumer(opened, 0)
@@ -142,7 +142,7 @@ class ModifiedAnyFit(Packer):
     """Whether consumers are ranked by their largest partition; else by the sum. Both use the new loads."""
 
     def pack(self, problem: Problem) -> Ranks:
-        """Return the rank of each partition's consumer."""
+        """Return the consumer of each partition, as a rank (see `Problem`)."""
         opened = new_packing(len(problem.numbers))
         into = np.empty_like(problem.owners)
         ranked = self._ranking(problem)

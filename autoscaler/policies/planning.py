@@ -1,4 +1,4 @@
-"""Turns bins or counts into plans and plans into decisions, and records counts. Used by all policies and guards."""
+"""Turns bins or replica counts into plans and plans into decisions. Records counts. Used by all policies and guards."""
 
 import math
 from collections import deque

@@ -46,10 +46,9 @@ class EvenLoad:
 
         They begin at the time (µs since 1970) in START_FILE. This file and all results are in `folder`.
         """
-        trace, load = folder / "trace.csv", folder / "load.json"
-        trace.write_text("second,events\n" + "".join(f"{second},{self.rate}\n" for second in range(self.seconds)))
+        load = folder / "load.json"
         spec = LoadSpec(
-            topology=Topology.PAYMENT_ONLY, workload="w1", trace=str(trace), spacing=self.spacing, split=Split.EVEN,
+            topology=Topology.PAYMENT_ONLY, workload=f"{self.rate} for 1", spacing=self.spacing, split=Split.EVEN,
             duration_s=self.seconds, partitions=self.partitions, latency_target_s=TARGET_S,
         )  # fmt: skip
         load.write_bytes(msgspec.json.encode(spec))

@@ -5,6 +5,8 @@ minutes. During the waves, plans move partitions, replicas start, and one replic
 """
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +28,7 @@ SETTINGS: Final = (
     *("simulation.startup_s=1.5", "simulation.failures_known=false", "autoscaler.initial_replicas=4"),
 )
 FIRST_DEATH_S: Final = 200.0
-SAMPLE_S: Final = 0.2
+SAMPLE_S: Final = 0.5
 DEADLINE_S: Final = 1800.0
 
 
@@ -46,18 +48,18 @@ class Report(Benchmark):
             changes = (*SETTINGS, f"duration_s={len(counts)}", f"simulation.failures_s={deaths_s}")
             settings = [word for one in changes for word in ("--set", one)]
             tools.announce(status=f"simulating {self.events:,} events")
-            _tailpack(
-                temporary, "simulate", "w1", "--trace", str(trace), "--seed", "1", *settings, "--out", str(folder)
-            )
+            words = ("simulate", "w1", "--trace", str(trace), "--seed", "1", *settings, "--out", str(folder))
+            tailpack(temporary, lambda _: None, *words)
             tools.announce(status=f"reporting on {self.events:,} events")
-            wall_s, peak_mib = _tailpack(temporary, "report", str(folder))
+            peak_mib = [0.0]
+            wall_s = tailpack(temporary, lambda top: peak_mib.append(_memory_mib(top)), "report", str(folder))
             result = Result.load(folder)
         if result.events != self.events:
             raise BenchError(f"the report has {result.events:,} of {self.events:,} events; its time is not valid")
         return {
             "events": self.events,
             "wall_s": round(wall_s, 2),
-            "peak_rss_gib": round(peak_mib / 1024, 3),
+            "peak_rss_gib": round(max(peak_mib) / 1024, 3),
             "events_per_s": round(self.events / wall_s, 1),
             "in_sla": result.in_sla,
         }
@@ -71,14 +73,15 @@ def arrivals(events: int) -> IntArray:
     return counts[: int(np.flatnonzero(counts)[-1]) + 1]
 
 
-def _tailpack(folder: str, *words: str) -> tuple[float, float]:
-    """Run a command. Return its wall time in s, and the peak of the summed memory (PSS) of its processes in MiB."""
+def tailpack(folder: str, watch: Callable[[psutil.Process], None], *words: str) -> float:
+    """Run a command, and call `watch` with its process every SAMPLE_S. Return its wall time, s. Raises BenchError."""
     child = Child(f"tailpack {words[0]}", [*python_module("tailpack"), *words], environ_of(), Path(folder, "log"))
-    began_s, peak_mib = time.monotonic(), 0.0
+    began_s = time.monotonic()
     child.start()
     try:
         while child.pid and time.monotonic() - began_s < DEADLINE_S:
-            peak_mib = max(peak_mib, _memory_mib(child.pid))
+            with suppress(psutil.Error):
+                watch(psutil.Process(child.pid))
             time.sleep(SAMPLE_S)
         wall_s = time.monotonic() - began_s
     finally:
@@ -86,13 +89,10 @@ def _tailpack(folder: str, *words: str) -> tuple[float, float]:
         child.wait()
     if child.exit_status:
         raise BenchError(f"{child.name} failed after {wall_s:.0f} s: {child.ending()}; correct this and measure again")
-    return wall_s, peak_mib
+    return wall_s
 
 
-def _memory_mib(pid: int) -> float:
-    try:
-        top = psutil.Process(pid)
-        memory = [process.memory_full_info() for process in (top, *top.children(recursive=True))]
-    except psutil.Error:
-        return 0.0
+def _memory_mib(top: psutil.Process) -> float:
+    """Return the summed memory (PSS) of a process and its descendants."""
+    memory = [process.memory_full_info() for process in (top, *top.children(recursive=True))]
     return float(sum(getattr(sizes, "pss", sizes.uss) for sizes in memory)) / 2**20

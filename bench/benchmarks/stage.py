@@ -1,4 +1,4 @@
-"""Measure the throughput of one stage of the pipeline while its processes serve a backlog."""
+"""Measure one stage of the pipeline while its processes serve a backlog, or the whole pipeline under a load."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from autoscaler.live.kafka import client_config
 from bench import BenchError
 from bench.benchmark import Option, QuickBenchmark, Row, Tools, check, environ_of
+from bench.benchmarks import demo
 from bench.benchmarks.load import Loads
 from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
@@ -41,7 +42,8 @@ READS: Final[dict[str, tuple[Topic, ...]]] = {
     Group.NOTIFICATION: (Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
 }
 LOAD: Final = "load"
-NAMES: Final = (LOAD, *READS)
+DEMO: Final = "demo"
+NAMES: Final = (LOAD, DEMO, *READS)
 
 
 class _Sample(NamedTuple):
@@ -52,25 +54,28 @@ class _Sample(NamedTuple):
 
 @dataclass(kw_only=True)
 class Stage(QuickBenchmark):
-    """Measure the throughput of one service on a backlog, or the rate that the load generator sends on time."""
+    """Measure one service on a backlog, the rate that the load generator sends on time, or the cores of the demo."""
 
     name: Annotated[str, Option(f"Stage to measure: one of {', '.join(NAMES)}.", positional=True)]
     instances: Annotated[str, Option("Numbers of processes to measure, separated by commas.")] = "1"
+    rate: Annotated[str, Option("Orders/s of the demo, one run for each, separated by commas.")] = "15,98"
     partitions: Annotated[int, Option("Partitions of each topic.", least=1, most=1_000)] = 4
     records: Annotated[int, Option("Number of orders in the backlog; 0: 20,000, or 1,500 with --quick.", least=0)] = 0
     service_time: Annotated[float, Option("Time that Payment needs to serve one event.", time=True)] = 0.005
 
     def cases(self) -> Sequence[str]:
-        """Return the numbers of processes. Raises ValueError for invalid options."""
+        """Return the numbers of processes, or the rates of the demo. Raises ValueError for invalid options."""
         if self.name not in NAMES:
             raise ValueError(f"stage {self.name!r} is {unknown_name(self.name, NAMES)}")
-        counts = self.instances.split(",")
+        counts = (self.rate if self.name == DEMO else self.instances).split(",")
         if any(int(count) < 1 for count in counts):
-            raise ValueError(f"--instances {self.instances}: must be 1 or more")
+            raise ValueError(f"{','.join(counts)}: must be 1 or more, separated by commas")
         return counts
 
     def measure(self, case: str, tools: Tools) -> Row:
-        """Measure this number of processes on a new broker."""
+        """Measure this number of processes, or the demo at this rate, on a new broker."""
+        if self.name == DEMO:
+            return demo.measure(int(case), 10.0 if self.quick else 45.0)
         with tools.kafka("stage", self.partitions, self.partitions) as connection, TemporaryDirectory() as folder:
             if self.name == LOAD:
                 loads = Loads(connection, self.partitions, Path(folder), int(case), tools.announce)

@@ -5,7 +5,6 @@ The report reads both in the same way. Parquet folders have the columns and type
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
@@ -27,10 +26,8 @@ BLOCK: Final = 5_000
 def write_run(folder: Path, run: Run, info: RunInfo) -> Path:
     """Write run.json, events and journal into `folder`, which must not contain a run; return `folder`.
 
-    Raises InvalidSettingsError if files cannot be written, or if pyarrow is missing.
+    Raises InvalidSettingsError if files cannot be written.
     """
-    if find_spec("pyarrow") is None:
-        raise InvalidSettingsError(["--out needs pyarrow: pip install '.[bench]'"])
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / EVENTS, EVENT_TYPES, [timeline(run)])

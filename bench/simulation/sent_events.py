@@ -27,7 +27,7 @@ from loadgen.schedule import EACH_SECOND, SECOND_US, Bursts, Schedule, Spacing, 
 from loadgen.shapes import IntArray
 from loadgen.spec import counts_of
 from loadgen.trace import EventTrace, Trace, read_trace
-from loadgen.workloads import WORKLOADS
+from loadgen.workloads import find_workload
 from report.measures import MINUTE_US, bin_capacity
 
 CLAIRVOYANT: Final = "clairvoyant"
@@ -104,7 +104,7 @@ def build_events(scenario: Scenario, trace: Trace | EventTrace | None = None) ->
         trace = read_trace(Path(scenario.load.trace), scenario.payment.partitions)
     if trace is not None:
         scenario = scenario.with_trace(trace)
-    workload = WORKLOADS[scenario.load.workload]
+    workload = find_workload(scenario.load.workload)
     split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
     bursts = Bursts(**shared_fields(scenario.load, Bursts))
     hot = read_faults(scenario.load.faults, HOT_KEY)

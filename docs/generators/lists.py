@@ -1,34 +1,28 @@
 """reference/scenarios.md and policies.md, and project/code-tour.md: lists of what exists."""
 
 from dataclasses import fields
-from typing import Final
 
 from autoscaler.policies.registry import POLICIES
 from autoscaler.policies.settings import Factors
-from bench.scenario import load_scenario, scenario_names, stress_names
+from bench.scenario import FOLDER, load_scenario, scenario_names, stress_names, table_in
 from generators import bullets, data, head, joined, sentence, wrapped
-
-USUAL: Final = (600, 5)
-"""Length (s) and partitions of most scenarios."""
 
 
 def scenarios_page() -> str:
     """Return the page of the scenarios."""
     parts = [head("scenarios")]
     found = [load_scenario(name) for name in scenario_names()]
+    starts = table_in(FOLDER / "starts.toml")
+    special = {"Stress scenarios: each tries to break policies in one way": stress_names()}
+    special |= {"Replicas that take seconds to start": list(starts)}
+    named = {name for names in special.values() for name in names}
     groups = {
         "The whole pipeline": [one for one in found if one.topology == "pipeline"],
-        "Payments only": [one for one in found if one.topology != "pipeline" and one.name not in stress_names()],
-        "Stress scenarios: each tries to break policies in one way": [
-            one for one in found if one.name in stress_names()
-        ],
+        "Payments only": [one for one in found if one.topology != "pipeline" and one.name not in named],
+        **{title: [one for one in found if one.name in names] for title, names in special.items()},
     }
     for title, members in groups.items():
-        lines = []
-        for one in members:
-            sizes = zip((one.duration_s, one.payment.partitions), USUAL, (" s", " partitions"), strict=True)
-            differs = ", ".join(f"{size}{unit}" for size, usual, unit in sizes if size != usual)
-            lines.append(f"`{one.name}`{f' ({differs})' if differs else ''}: {one.description}")
+        lines = [f"`{one.name}`: {one.description}" for one in members]
         parts += [f"## {title}", bullets(lines)]
     return joined(parts)
 

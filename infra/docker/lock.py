@@ -9,7 +9,7 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).parent
 BASE: Final = "kubernetes,keda,traces"
-"""Extras of the image `tailpack`. `report` adds `load` and `bench`."""
+"""Extras of the image `tailpack`. `report` adds `load`, `bench` and `spark`."""
 
 
 def resolve(*words: str) -> dict[str, str]:
@@ -23,7 +23,7 @@ def resolve(*words: str) -> dict[str, str]:
 if (platform.system(), platform.machine(), *sys.version_info[:2]) != ("Linux", "x86_64", 3, 11):
     sys.exit("lock: the images have Linux, amd64 and Python 3.11; run this in a container of their base image")
 base = resolve(f"{FOLDER.parents[1]}[{BASE}]", "setuptools>=77")
-whole = resolve(f"{FOLDER.parents[1]}[{BASE},load,bench]", *base)
+whole = resolve(f"{FOLDER.parents[1]}[{BASE},load,bench,spark]", *base)
 for image, pins in {"tailpack": base.keys(), "report": whole.keys() - base.keys()}.items():
     lines = (f"{pin} --hash=sha256:{whole[pin]}\n" for pin in sorted(pins))
     (FOLDER / f"{image}.lock").write_text("".join(lines), encoding="utf-8")

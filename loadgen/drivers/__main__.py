@@ -13,7 +13,7 @@ from loadgen.spec import DriverSettings, read_load
 
 
 def main() -> int:
-    """Return 0: all acknowledged; 1: not all, interrupted, or not started; 2: invalid settings."""
+    """Return 0: all events acknowledged; 1: some were not, or the load did not start; 2: invalid settings."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback before Locust's job handles signals
     log = logging.getLogger("load generator")
     try:

@@ -1,7 +1,7 @@
-"""Sends orders by POST /orders to the Order service, with as many concurrent requests as are due.
+"""Sends orders by POST /orders to the Order service. Each request starts when it is due, while others wait for answers.
 
-A slow answer delays no other request: connections are opened as needed, up to `CONNECTIONS`. A request that waits for a
-connection still has its intended start in X-Request-Start.
+A slow answer delays no other request, unless all `CONNECTIONS` are in use. Then a request waits for a connection. Its
+header X-Request-Start has the intended time, so this wait counts as latency.
 """
 
 import time

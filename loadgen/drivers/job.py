@@ -32,9 +32,9 @@ _sleep: Final = get_original("time", "sleep")
 
 
 def pause(pause_s: float) -> None:
-    """Let other greenlets run for `pause_s` seconds, and return on time. No greenlet runs in the last LOOP_S.
+    """Let other greenlets run for `pause_s` seconds, and return on time. In the last LOOP_S the process sleeps.
 
-    A pause of gevent alone would end up to 1 ms late, at a whole millisecond of its event loop.
+    gevent alone would return up to 1 ms late, because its event loop wakes only at whole milliseconds.
     """
     until_s = time.perf_counter() + pause_s
     gevent.sleep(max(pause_s - LOOP_S, 0))
@@ -92,9 +92,9 @@ class Job:
         self._pacer.run()
 
     def run(self, begin: Callable[[], int], stopped: Event, drain_deadline_s: float) -> GeneratorResult:
-        """Send from second 0, which `begin` returns in µs since the epoch, until the end or until `stopped` is set.
+        """Call `begin`, send until the end or until `stopped` is set, wait for acknowledgements, and return the result.
 
-        Then wait for acknowledgements and return the result. A GeneratorError becomes its first error.
+        begin: returns the time of second 0, µs since the epoch. A GeneratorError becomes the result's first error.
         """
 
         def send() -> GeneratorError | None:

@@ -28,13 +28,13 @@ class ScheduledLoad(User):  # type: ignore[misc]  # locust's classes are untyped
 
     @task  # type: ignore[untyped-decorator]
     def present(self) -> None:
-        """Do nothing: the job sends the load, not the users."""
+        """Do nothing. `Job` sends the load; Locust's users send nothing."""
 
 
 def run(spec: LoadSpec, connection: Connection, settings: DriverSettings) -> GeneratorResult:
-    """Run one load to its end, or until SIGTERM or SIGINT. Errors during the load are in the result.
+    """Run one load to its end, or until SIGTERM or SIGINT. An error that prevents or ends the load is in the result.
 
-    Raises GeneratorError if the load cannot start.
+    Raises GeneratorError if the client cannot be created from its settings.
     """
     environment = Environment(user_classes=[ScheduledLoad], events=events)
     stopped = Event()
@@ -67,7 +67,7 @@ def send(job: Job, settings: DriverSettings, stopped: Event) -> GeneratorResult:
 
 
 def tame_garbage_collector() -> None:
-    """Keep garbage collection from delaying a burst: freeze imported objects, and rarely scan events (no cycles)."""
+    """Keep garbage collection from delaying a burst: skip imported objects, and run rarely (events have no cycles)."""
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
 

@@ -1,6 +1,6 @@
-"""Sends events to Kafka by a librdkafka producer. It loses none while a broker is down, and counts confirmed ones.
+"""Sends events to Kafka by a librdkafka producer. Events wait while a broker is down; confirmed events are counted.
 
-librdkafka blocks in C, where gevent cannot switch, so no call waits inside it during a run.
+A call that waits in librdkafka's C code would block all greenlets. So no call waits there during a run.
 """
 
 import time
@@ -173,7 +173,7 @@ LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "Highest p
 
 
 class GeneratorMetrics:
-    """A prometheus-client collector. pacer: returns None before the load begins."""
+    """The generator's metrics, a prometheus-client collector. pacer: returns None before the load begins."""
 
     def __init__(self, scheduled: int, sender: Sender, pacer: Callable[[], Pacer | None], limit_us: int) -> None:
         self._scheduled = scheduled

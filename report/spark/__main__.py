@@ -10,7 +10,6 @@ from report.page import page
 from report.result import Result
 from report.run_info import RUN_FILE, load_run, run_of_files
 from report.spark.job import report_files, report_run
-from report.spark.session import end_jvm
 
 
 def main() -> int:
@@ -20,7 +19,8 @@ def main() -> int:
         try:
             result = _reported(arguments)
         finally:
-            end_jvm()
+            if session := sys.modules.get("report.spark.session"):
+                session.end_jvm()
         page.write(result, arguments.folder / page.PAGE_FILE)
     except ReportError as wrong:
         messages, status = [str(wrong)], 1

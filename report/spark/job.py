@@ -5,11 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
-
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships no types
-from pyspark import SparkContext
-from pyspark.errors import PySparkException
+from typing import Any, Final
 
 from report import ReportError, stored
 from report.figures import report_rows
@@ -17,11 +13,10 @@ from report.result import Result
 from report.run_info import EVENTS, RunInfo, load_run
 from report.spark import innermost_cause
 from report.spark.rows import SparkRows
-from report.spark.session import LOG_FILE, await_workers, open_session
 from report.spark.topics import write_events
-from report.table import Rows
 from report.topics import RunReader, gather, report_here
 
+LOG_FILE: Final = "spark.log"
 SCRATCH_FOLDER: Final = "rows.tmp"
 """Folder of temporary files of a report, in the run folder."""
 
@@ -54,18 +49,19 @@ def report_files(folder: Path, run: RunInfo, master: str, events: str, journal: 
         known = stored.copy_events(events, place)
         journal = journal or stored.journal_next_to(events)
         entries = stored.load_journal(folder) if journal is None else stored.read_journal(journal)
-        large = master or stored.count(place) > stored.MAX_EVENTS_IN_MEMORY
-
-        def load() -> Rows:
-            return SparkRows(_context(folder, master), place, known) if large else stored.load_events(place, known)
-
+        if not master and stored.count(place) <= stored.MAX_EVENTS_IN_MEMORY:
+            return report_rows(folder, run, events, lambda: stored.load_events(place, known), entries)
         with _spark_errors(folder):
-            return report_rows(folder, run, events, load, entries)
+            rows = lambda: SparkRows(_context(folder, master), place, known)  # noqa: E731
+            return report_rows(folder, run, events, rows, entries)
     finally:
         shutil.rmtree(place.parent, ignore_errors=True)
 
 
-def _context(folder: Path, master: str) -> SparkContext:
+def _context(folder: Path, master: str) -> Any:
+    """Return a SparkContext."""
+    from report.spark.session import await_workers, open_session  # noqa: PLC0415
+
     spark = open_session(master or "local[2]", folder / LOG_FILE)
     await_workers(spark)
     return spark.sparkContext
@@ -73,6 +69,12 @@ def _context(folder: Path, master: str) -> SparkContext:
 
 @contextmanager
 def _spark_errors(folder: Path) -> Iterator[None]:
+    try:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  it ships no types
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        remedy = "pyspark is not installed: in a clone, pip install '.[spark]'"
+        raise ReportError(f"{folder}: this report needs Spark, but {remedy}") from missing
     try:
         yield
     except (PySparkException, Py4JError) as failed:

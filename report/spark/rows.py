@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark import SparkContext
-
 from report.columns import divide, integers, numbered
 from report.stored import CUSTOMER_COLUMN, OPTIONAL_COLUMNS, check_events, row_groups
 from report.table import T, Table, concat
@@ -21,7 +19,7 @@ COMMON_COLUMNS: Final = (
 class SparkRows:
     """Event rows in the Parquet at `place`. A worker reads a row group; Spark brings equal values together."""
 
-    def __init__(self, context: SparkContext, place: Path, known: frozenset[str] = OPTIONAL_COLUMNS) -> None:
+    def __init__(self, context: Any, place: Path, known: frozenset[str] = OPTIONAL_COLUMNS) -> None:
         self.known = known & {*check_events(place)}
         groups = [group for group in row_groups(place) if group[2]]
         self._tables = context.parallelize(groups, max(1, len(groups))).map(_table)

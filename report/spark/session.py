@@ -20,7 +20,6 @@ WORKER_WAIT_KEY: Final = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 """Setting of Spark: time to wait for executors before it starts without them."""
 WORKER_WAIT: Final = "60s"
 STANDALONE: Final = "spark://"
-LOG_FILE: Final = "spark.log"
 SPARK_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

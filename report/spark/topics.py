@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from zlib import crc32
-
-from pyspark import SparkContext
 
 from contracts.topics import Topic
 from report.records import JoinedEvents, Record, event_id
@@ -16,7 +14,7 @@ RECORDS_PER_TASK: Final = 500_000
 """Records that a task joins in its memory."""
 
 
-def write_events(place: Path, refused: Mapping[str, int], *, context: SparkContext, reader: RunReader) -> set[int]:
+def write_events(place: Path, refused: Mapping[str, int], *, context: Any, reader: RunReader) -> set[int]:
     """Read each partition in a task, then join all records of an event in one: an EventWriter."""
     parts = reader.partitions(reader.events)
     tasks = max(context.defaultParallelism, -(-reader.count() // RECORDS_PER_TASK))

@@ -91,15 +91,14 @@ def _measure(benchmark: Benchmark, *, repeat: int, into: Path | None, as_json: b
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """Print a single row as lines, or several rows as a table. A list of rows within a row is printed as a table."""
-    if len(outcome.rows) == 1:
-        (row,) = outcome.rows
+    """Print one or two rows as columns, or several rows as a table. A list of rows within a row is a table, too."""
+    if 1 <= len(outcome.rows) <= 2:
         lines = Table(box=None, show_header=False)
-        for name, value in row.items():
+        for name, value in outcome.figures.items():
             if _plain(value):
-                lines.add_row(name, _cell(value))
+                lines.add_row(name, *(_cell(row.get(name)) for row in outcome.rows))
         console.print(lines)
-        for value in row.values():
+        for value in outcome.figures.values():
             if isinstance(value, list) and value and isinstance(value[0], dict):
                 console.print(_table(value))
     elif outcome.rows:

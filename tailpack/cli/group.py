@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from tailpack.errors import TailpackError
-
 Config = Annotated[
     Path | None, typer.Argument(metavar="[CONFIG.toml]", help="File of settings; TAILPACK_… variables override it.")
 ]
@@ -52,9 +50,6 @@ def scaler(config: Config = None) -> None:
     It is an external scaler of KEDA, with gRPC on `grpc_port`. It only reads the plan topic of the autoscaler.
     Exit status 2: invalid settings.
     """
-    try:
-        from autoscaler.keda.__main__ import main  # noqa: PLC0415  gRPC comes with an extra
-    except ImportError as missing:
-        raise TailpackError(f"{missing.name} is not installed: in a clone, pip install '.[keda]'") from missing
+    from autoscaler.keda.__main__ import main  # noqa: PLC0415  gRPC comes with an extra
 
     raise typer.Exit(main(config))

@@ -21,7 +21,7 @@ from typer.models import CommandInfo
 from bench import BenchError
 from bench.benchmarks import BENCHMARKS
 from loadgen.children import STOP_SIGNALS
-from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
+from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain, problems_of
 
 INTERRUPT_DELAY_S: Final = 0.05
 _interrupted: Final = threading.Event()
@@ -263,7 +263,7 @@ def main() -> None:
     except Exception as error:
         if _interrupted.is_set():  # Ctrl-C during compilation surfaces as a compiler error
             _fail(STOPPED, INTERRUPTED)
-        if problems := getattr(error, "problems", ()):  # of InvalidSettingsError, whose module loads slowly
+        if problems := problems_of(error):
             _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
         if (kafka := sys.modules.get("confluent_kafka")) and isinstance(error, kafka.KafkaException):
             _fail(f"tailpack: Kafka: {error.args[0].str()}", 2)

@@ -270,6 +270,7 @@ def figures_of(result: "SimulationResult", scenario: "ScenarioFile") -> Table:
     rows = {
         "events": count(result.events),
         f"within {scenario.target.latency_target_s:g} s": share(result.in_sla),
+        "after the first surge": share(result.in_sla_after_surge),
         **{name: duration(getattr(result, key)) for name, key in LATENCIES.items()},
         "replica-minutes": minutes(result.replica_minutes),
         "per-second packing": minutes(result.packing_replica_minutes),

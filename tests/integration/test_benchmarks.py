@@ -77,10 +77,13 @@ def test_the_load_generator_reports_punctuality_and_its_highest_rate() -> None:
 
 
 @LONG
-def test_the_startup_time_of_a_replica_is_measured() -> None:
-    found = bench("startup")
-    assert found["n"] >= 1
-    assert 0 < found["asked_to_ready_p50_s"] <= found["p99_s"]
+def test_the_cores_of_each_process_of_the_demo_are_measured() -> None:
+    found = bench("stage", "demo", "--quick", "--rate", "5")
+    cores = {name: value for name, value in found.items() if name.endswith("_cores")}
+    assert len(cores) == 8
+    assert all(value > 0 for value in cores.values())
+    assert found["cores"] == pytest.approx(sum(cores.values()), abs=0.01)
+    assert 0.02 < found["end_to_end_p50_s"] <= found["end_to_end_p99_s"], "Payment alone takes 20 ms"
 
 
 @LONG

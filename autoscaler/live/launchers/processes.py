@@ -69,7 +69,7 @@ class ReplicaProcess:
         return None if status is None else Exit(describe_exit(status), is_clean=status == 0)
 
     def is_source_of(self, report: Progress) -> bool:
-        """Compare the pid. The scaler excludes earlier processes with this pid by their incarnation."""
+        """Compare the pid only. An earlier process may have had it, so the scaler compares incarnations, too."""
         return report.pid == self.pid
 
     def terminate(self) -> None:

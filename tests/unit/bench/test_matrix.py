@@ -130,7 +130,7 @@ def test_a_few_seeds_cover_all_phases() -> None:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in matrix_names() if name != "random"])
+@pytest.mark.parametrize("name", [name for name in matrix_names() if not name.startswith("random")])
 def test_each_matrix_can_be_run(name: str) -> None:
     matrix = read_matrix(name)
     for case in matrix.cases_at_points():
@@ -160,5 +160,5 @@ def test_a_random_scenario_follows_from_its_number_and_leaves_something_to_decid
     for case in cases:
         asked = case.jobs(LINEAR, 1)[0][0].read_scenario()
         busy_s = build_events(asked).table() * asked.payment.service_time_s
-        assert busy_s.max() < min(1, asked.target.latency_target_s)
+        assert busy_s.max() < (min(1, asked.target.latency_target_s) if asked.load.spacing == "burst" else 1)
         assert busy_s.sum(axis=1).max() > 1

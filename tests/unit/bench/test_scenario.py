@@ -50,6 +50,15 @@ def test_what_a_file_leaves_out_follows_from_its_name_and_workload(tmp_path: Pat
     assert (scenario.load.spacing, scenario.target.latency_target_s) == (Spacing.BURST, 0.5)
 
 
+def test_a_table_set_has_keys_of_any_section(tmp_path: Path) -> None:
+    found = load_scenario(
+        write(tmp_path, 'set = { workload = "50 for 20, to 80 in 10", startup_s = 3, partitions = 7 }\n')
+    )
+    assert (found.duration_s, found.simulation.startup_s, found.payment.partitions) == (30, 3, 7)
+    wrong = problems_of(write(tmp_path, 'set = { workload = "w1", startup = 3 }\n'))
+    assert wrong[0].startswith("own.toml: set.startup: unknown; did you mean simulation.startup_s?")
+
+
 def test_lengths_of_time_take_a_unit_in_files_and_overrides(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD + '[target]\nlatency_target_s = "200ms"\n')
     assert load_scenario(path).target.latency_target_s == 0.2

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.workloads import DEMO_LIMIT, DEMO_PEAK, WORKLOADS, divide_totals
+from loadgen.workloads import DEMO_LIMIT, DEMO_PEAK, WORKLOADS, divide_totals, find_workload
 
 
 def test_w1_has_the_papers_counts() -> None:
@@ -60,3 +60,10 @@ def test_a_workload_can_be_shortened_but_not_extended() -> None:
     for duration_s in (0, 601):
         with pytest.raises(ValueError, match=f"w1 lasts 600 s; {duration_s} s"):
             WORKLOADS["w1"].events(duration_s)
+
+
+def test_a_curve_says_what_comes_in_each_second_and_repeats() -> None:
+    assert find_workload("80 for 2, to 100 in 4").events(8).tolist() == [80, 80, 83, 88, 93, 98, 80, 80]
+    for wrong in ("80 for", "to 5 for 3", "80 for 2; 3 for 4", "x for 3"):
+        with pytest.raises(KeyError, match=r"RATE for SECONDS|could not convert"):
+            find_workload(wrong)

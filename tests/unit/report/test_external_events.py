@@ -1,6 +1,7 @@
 """External events: the report equals that of their run, or one line names the reason why there is none."""
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,14 @@ def test_external_events_need_only_an_id_and_two_times(tmp_path: Path) -> None:
     assert not (folder / RUN_FILE).exists(), "a later report can use another target"
     again = external(folder, uri(tmp_path / "parts"))
     assert msgspec.structs.replace(again, run=found.run, scenario=found.scenario) == found
+
+
+def test_only_a_report_by_spark_needs_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "py4j.protocol", None)
+    write_parquet(tmp_path / "own.parquet", bare_rows())
+    assert external(tmp_path / "new", str(tmp_path / "own.parquet")).events == 200
+    with pytest.raises(ReportError, match=r"needs Spark, but pyspark is not installed: .*pip install '.\[spark\]'"):
+        report_run(tmp_path / "new", "local[1]")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 import command_line
 import pytest
 from small_report import small_result, small_run
+from stored_runs import event_rows, write_parquet
 
 from tailpack import reporting
 from tailpack.errors import TailpackError
@@ -56,6 +57,21 @@ def test_options_that_contradict_each_other_are_rejected(
     with pytest.raises(TailpackError, match=re.escape(message)):
         run(*words)
     assert not Path("new").exists()
+
+
+def test_a_report_on_files_needs_no_java(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(folder))
+    write_parquet(folder / "own.parquet", event_rows())
+    assert run(folder.parent / "new", "--events", folder / "own.parquet", "--latency-target-s", "9").exit_code == 0
+    with pytest.raises(TailpackError, match="Java 17 or newer is required, but JAVA_HOME"):
+        run(folder, "--master", "local[1]")
+
+
+def test_a_package_of_an_extra_that_is_missing_is_one_line() -> None:
+    code = "import sys; sys.modules['jinja2'] = None; from tailpack.cli.main import main; main()"
+    ended = subprocess.run([sys.executable, "-c", code, "report"], capture_output=True, text=True, check=False)
+    message = "tailpack: jinja2 is not installed: in a clone, pip install '.[bench]'\n"
+    assert (ended.returncode, ended.stderr) == (2, message)
 
 
 def test_a_full_disk_behind_standard_output_is_one_line(folder: Path) -> None:

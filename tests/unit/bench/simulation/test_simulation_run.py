@@ -25,6 +25,17 @@ def test_two_bursts_on_one_replica_by_hand() -> None:
     assert result.regret is None, "nobody looked for the optimum"
 
 
+def test_the_first_surge_lasts_twice_as_long_as_the_first_change_of_any_policy() -> None:
+    """Second 2 needs two replicas. A tick, a start and a pause take 1 + 2 + 0.5 s, so the surge ends at 9 s."""
+    times = {"policy": "static", "startup_s": 2.0, "rebalance_time_s": 0.5}
+    in_the_surge, longer = ([80, 80, *([160] * seconds), 80] for seconds in (7, 8))
+    lost, after = simulated("w1", Trace("mine.csv", np.array(in_the_surge)), **times), 80 / 80
+    assert lost.in_sla < lost.in_sla_after_surge == after
+    assert simulated("w1", Trace("mine.csv", np.array(longer)), **times).in_sla_after_surge == (100 + 80) / 240
+    enough = simulated("w1", Trace("mine.csv", np.array(longer)), **times | {"policy": "static-2"})
+    assert enough.in_sla_after_surge == enough.in_sla == 1, "there is no surge"
+
+
 def test_the_references_of_the_paper_cost_what_it_prints() -> None:
     assert simulated("w1", policy="overprovisioned").replica_minutes == pytest.approx(50, abs=0.02)
     assert simulated("w1", policy="paper-optimal").replica_minutes == pytest.approx(32.72, abs=0.1)

@@ -112,9 +112,10 @@ class LiveAutoscaler:
         self._reports: Any
         of_kind: Any = LiveGroup
         if is_led := settings.consumers == "led":
-            from autoscaler.live.foreign.group import LedGroup, reports_of  # noqa: PLC0415  imports aiokafka
+            from autoscaler.live.foreign.group import LedGroup  # noqa: PLC0415  imports aiokafka
+            from autoscaler.live.foreign.reports import LedReports  # noqa: PLC0415
 
-            of_kind, self._reports = LedGroup, reports_of(connection, settings, warn)
+            of_kind, self._reports = LedGroup, LedReports(connection, settings, warn)
         else:
             self._reports = ProgressReader(connection, settings)
         obeys_plans = not settings.runtime

@@ -38,16 +38,20 @@ def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
 
 @contextmanager
 def leading(group: ForeignGroup, *, kicks: bool = False, told: list[str] | None = None) -> Iterator[Leader]:
-    settings = AutoscalerSettings(
-        policy="static", state_dir="unused", consumers="led", topic=group.topic, group=group.name,
-        take_over="kick" if kicks else "wait", heartbeat_s=0.3, replica_command="unused",
-    )  # fmt: skip
-    leader = Leader(Connection(bootstrap_servers=group.kafka), settings, (told if told is not None else []).append)
+    leader = reports(group, "kick" if kicks else "wait", told).leader
     leader.start()
     try:
         yield leader
     finally:
         leader.close(leave=False)
+
+
+def reports(group: ForeignGroup, take_over: str = "wait", told: list[str] | None = None) -> LedReports:
+    settings = AutoscalerSettings(
+        policy="static", state_dir="unused", consumers="led", topic=group.topic, group=group.name,
+        take_over=take_over, heartbeat_s=0.3, replica_command="unused",
+    )  # fmt: skip
+    return LedReports(Connection(bootstrap_servers=group.kafka), settings, [].append if told is None else told.append)
 
 
 def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, names: tuple[str, ...] = NAMES) -> bool:
@@ -191,14 +195,16 @@ def rebalances(group: ForeignGroup) -> int:
 
 
 def test_members_of_no_replica_get_nothing_and_are_named(kafka: str, namespace: str, tmp_path: Path) -> None:
-    with ForeignGroup(kafka, namespace, tmp_path / "group") as group, leading(group) as leader:
+    with ForeignGroup(kafka, namespace, tmp_path / "group") as group:
+        seen = reports(group)
+        seen.leader.start()
         group.start("shop-0", "stranger")
-        wait_for(lambda: len(leader.view.members) == 2, "both members")
+        wait_for(lambda: len(seen.leader.view.members) == 2, "both members")
         only = plan(1, dict.fromkeys(range(group.partitions), "shop-0"))
-        assert carried_out(leader, group, only, ("shop-0",))
-        reports = LedReports(leader, group.topic)
-        reports.poll()
-        assert "2 members belong to no replica" in reports.unknown, "none runs here"
+        assert carried_out(seen.leader, group, only, ("shop-0",))
+        seen.poll()
+        assert "2 members belong to no replica" in seen.unknown, "none runs here"
+        seen.close()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
@@ -129,10 +128,7 @@ class ForeignGroup:
         for name, lines in self.logs().items():
             if running and name not in running:
                 continue
-            held: set[int] = set()
-            for _, kind, numbers in lines:
-                held = held | {*numbers} if kind == "A" else held - {*numbers} if kind in "RL" else held
-            owners |= dict.fromkeys(held, name.rpartition(".")[0])
+            owners |= dict.fromkeys(held(lines)[0], name.rpartition(".")[0])
         return owners
 
     def served(self) -> list[tuple[int, int]]:
@@ -150,19 +146,13 @@ class ForeignGroup:
 
     def events_after_revocation(self) -> int:
         """Return how many events a consumer served in partitions that it did not own then."""
-        count = 0
-        for lines in self.logs().values():
-            held: set[int] = set()
-            for _, kind, numbers in lines:
-                held = held | {*numbers} if kind == "A" else held - {*numbers} if kind in "RL" else held
-                count += kind == "E" and numbers[0] not in held
-        return count
+        return sum(held(lines)[1] for lines in self.logs().values())
 
-    def longest_gap_s(self) -> float:
-        """Return the longest time between two events of any partition."""
-        times: dict[int, list[int]] = {}
-        for lines in self.logs().values():
-            for at_us, kind, numbers in lines:
-                if kind == "E":
-                    times.setdefault(numbers[0], []).append(at_us)
-        return max(after - before for one in times.values() for before, after in pairwise(sorted(one))) / 1e6
+
+def held(lines: list[tuple[int, str, list[int]]]) -> tuple[set[int], int]:
+    """Return the partitions that a consumer owns at the end of its log, and its events in partitions not owned then."""
+    owned, strange = set[int](), 0
+    for _, kind, numbers in lines:
+        owned = owned | {*numbers} if kind == "A" else owned - {*numbers} if kind in "RL" else owned
+        strange += kind == "E" and numbers[0] not in owned
+    return owned, strange

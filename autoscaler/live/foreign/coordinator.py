@@ -33,14 +33,7 @@ class Coordinator:
             metadata_max_age_ms=10_000,
         )
         await self._client.bootstrap()
-        for attempt in range(wire.COORDINATOR_TRIES):  # brokers create their topic of groups with the first one
-            try:
-                self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
-                return
-            except errors.GroupCoordinatorNotAvailableError:
-                if attempt == wire.COORDINATOR_TRIES - 1:
-                    raise
-            await asyncio.sleep(wire.COORDINATOR_PAUSE_S)
+        self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
 
     async def close(self) -> None:
         """Disconnect."""
@@ -48,17 +41,17 @@ class Coordinator:
         if client is not None:
             await client.close()
 
-    async def send(self, request: Any, *values: Any) -> Any:
-        """Send a request of `wire` and return its answer. Only a join may take long; it has its own connection."""
-        is_join = request in (wire.join, wire.sync, wire.heartbeat)
-        connection = ConnectionGroup.COORDINATION if is_join else ConnectionGroup.DEFAULT
-        limit_s = wire.REQUEST_TIMEOUT_S if request is wire.join else wire.ANSWER_TIMEOUT_S
-        sent = self._client.send(self._node, request(self.group, *values), group=connection)
-        return await asyncio.wait_for(sent, limit_s)
+    async def send(self, kind: Any, *values: Any) -> Any:
+        """Send a request of a kind in `wire`. A join may take long, so the membership has its own connection."""
+        is_own = kind in (wire.JOIN, wire.SYNC, wire.HEARTBEAT)
+        connection = ConnectionGroup.COORDINATION if is_own else ConnectionGroup.DEFAULT
+        limit_s = wire.REQUEST_TIMEOUT_S if kind is wire.JOIN else wire.ANSWER_TIMEOUT_S
+        request = wire.VersionedRequest(kind, [self.group] if kind is wire.DESCRIBE else self.group, *values)
+        return await asyncio.wait_for(self._client.send(self._node, request, group=connection), limit_s)
 
     async def describe(self) -> Any:
         """Return the description of the group, and remember its members. Raises KafkaError."""
-        (found,) = (await self.send(wire.describe)).groups
+        (found,) = (await self.send(wire.DESCRIBE, False)).groups
         if for_code(found[0]) is not NoError:
             raise for_code(found[0])(self.group)
         self.known = {
@@ -72,7 +65,7 @@ class Coordinator:
         """Let members leave. members: member id → instance id."""
         with suppress(KafkaError, OSError, TimeoutError):  # else they leave at the end of their sessions
             if self._client is not None and members:
-                await self.send(wire.leave, members)
+                await self.send(wire.LEAVE, [*members.items()])
 
     async def count_partitions(self, topic: str, members: Iterable[Member]) -> dict[str, int]:
         """Return the number of partitions of `topic` and of all topics that members subscribe to."""
@@ -86,7 +79,7 @@ def describe_error(failed: BaseException) -> str:
     """Return why the group cannot be led, for an operator."""
     match failed:
         case errors.GroupAuthorizationFailedError():
-            return "no right to lead it; allow READ and DESCRIBE on the group"
+            return "no right to lead it; allow READ on the group"
         case errors.InconsistentGroupProtocolError():
             return "its members use another assignor than those in led_protocols"
     return f"{type(failed).__name__}: {failed}".rstrip(": ")

@@ -1,28 +1,19 @@
 """A group of any consumers whose partitions this autoscaler hands out as the group's leader."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import COOPERATIVE
 from autoscaler.live.foreign.reports import LedReports
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.plan_log import FencedError
 from autoscaler.live.problems import PERSISTENT_TICKS
-from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import GroupObservation
-from contracts.connection import Connection
 from contracts.waiting import WaitTimeoutError, until
 
 JOIN_DEADLINE_S: Final = 30.0
 """Longest wait for the first rebalance. Consumers with default settings notice it within 3 s."""
-
-
-def reports_of(connection: Connection, settings: AutoscalerSettings, tell: Callable[[str], None]) -> LedReports:
-    """Return reports about the replicas of a group, with its leader, which has not joined yet."""
-    return LedReports(Leader(connection, settings, tell), settings.topic_in(connection.namespace))
 
 
 class LedGroup(LiveGroup):

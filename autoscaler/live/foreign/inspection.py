@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection
 from typing import Any, Final
 
-from aiokafka.errors import KafkaError
+from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
 from confluent_kafka import ConsumerGroupType
 
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
@@ -26,6 +26,8 @@ def inspect(connection: Connection, group: str, protocols: Collection[str]) -> s
     """
     try:
         found = asyncio.run(_read(connection, group))
+    except GroupCoordinatorNotAvailableError:  # a new cluster: it has no groups yet
+        found = (0, group, "", "", "", [])
     except (KafkaError, OSError, TimeoutError) as failed:
         raise PreflightError(f"group {group} cannot be described: {describe_error(failed)}") from failed
     by_broker = (described := describe_group(connection, group)) and described.type is ConsumerGroupType.CONSUMER
@@ -39,16 +41,14 @@ def inspect(connection: Connection, group: str, protocols: Collection[str]) -> s
 
 def _why_not(found: Any, protocols: Collection[str]) -> str:
     protocol_type, protocol, members = found[3:6]
-    other_protocol = {
+    if protocol_type not in ("", PROTOCOL_TYPE):
+        return f"its protocol type is {protocol_type}, not {PROTOCOL_TYPE}; Kafka Connect assigns connectors itself"
+    if not members or protocol in ("", *protocols):
+        return ""
+    return {
         STREAMS: "its members are Kafka Streams applications, whose leader needs their own metadata",
         ASSIGNOR: "its members follow plans by themselves; set consumers = ours",
-    }
-    reason = ""
-    if protocol_type not in ("", PROTOCOL_TYPE):
-        reason = f"its protocol type is {protocol_type}, not {PROTOCOL_TYPE}; Kafka Connect assigns connectors itself"
-    elif members and protocol and protocol not in protocols:
-        reason = other_protocol.get(protocol, f"its assignor is {protocol}; add it to led_protocols")
-    return reason
+    }.get(protocol, f"its assignor is {protocol}; add it to led_protocols")
 
 
 async def _read(connection: Connection, group: str) -> Any:

@@ -147,7 +147,7 @@ class Leader:
                 await asyncio.wait_for(self._due.wait(), self._settings.heartbeat_s)
             if self._due.is_set():
                 continue
-            answer = await self._coordinator.send(wire.heartbeat, self._generation, self._member)
+            answer = await self._coordinator.send(wire.HEARTBEAT, self._generation, self._member, PLANNER)
             if self._must_rejoin(answer.error_code):
                 self._generation = -1
             elif self.view.leads:
@@ -157,8 +157,10 @@ class Leader:
 
     async def _rebalance(self) -> int:
         """Join, hand out partitions as the leader, and return the generation; −1: join again."""
-        values = self._settings.session_s, self._member, self._settings.led_protocols
-        joined = await self._await_members(asyncio.ensure_future(self._coordinator.send(wire.join, *values)))
+        offered = [(name, wire.NO_TOPICS) for name in self._settings.led_protocols]
+        times_ms = round(self._settings.session_s * 1000), round(wire.REQUEST_TIMEOUT_S * 1000)
+        request = self._coordinator.send(wire.JOIN, *times_ms, self._member, PLANNER, wire.PROTOCOL_TYPE, offered)
+        joined = await self._await_members(asyncio.ensure_future(request))
         if self._must_rejoin(joined.error_code):
             await asyncio.sleep(FOLLOW_UP_S)
             return -1
@@ -166,7 +168,7 @@ class Leader:
         # After a restart, the answer names this member by its former id, and lists no members.
         leads = joined.leader_id == joined.member_id or joined.leader_id.startswith(f"{PLANNER}-")
         if not joined.members:
-            answer = await self._coordinator.send(wire.sync, generation, self._member, {})
+            answer = await self._coordinator.send(wire.SYNC, generation, self._member, PLANNER, [])
             if self._must_rejoin(answer.error_code):
                 return -1
             await self._look(generation, joined.group_protocol, leads=leads)
@@ -200,7 +202,8 @@ class Leader:
         self._due.clear()
         (plan, replicas), protocol = self._given, joined.group_protocol
         result = self._assign(plan, replicas, members, is_cooperative=protocol in COOPERATIVE)
-        answer = await self._coordinator.send(wire.sync, generation, self._member, {self._member: {}, **result.given})
+        packed = [(id_, wire.pack_assignment(result.given.get(id_, {}))) for id_ in (self._member, *result.given)]
+        answer = await self._coordinator.send(wire.SYNC, generation, self._member, PLANNER, packed)
         if self._must_rejoin(answer.error_code):
             return -1
         places = {id_: dict(topics) for id_, topics in result.given.items()}

@@ -96,7 +96,7 @@ def assign(
         for member in members if is_cooperative else ():
             for number in member.subscription.owned.get(name, ()):
                 claims.setdefault(number, set()).add(member.id)
-        for number, id_ in placed.items():
+        for number, id_ in sorted(placed.items()):
             if claims.get(number, {id_}) <= {id_}:
                 given[id_].setdefault(name, []).append(number)
             else:

@@ -10,9 +10,11 @@ from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Member, Replicas, describe_unknown
 from autoscaler.live.launcher import Instance
 from autoscaler.live.progress_reader import STALE_AFTER_S
+from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import PartitionLoad
 from autoscaler.shadow.measurements import CommittedRates
 from contracts.clock import monotonic_s, now_us
+from contracts.connection import Connection
 from contracts.progress import Progress, ReplicaState
 
 
@@ -29,8 +31,8 @@ class LedReports:
     metric_addresses: Any = staticmethod(list)
     take_rebalances: Any = staticmethod(tuple)
 
-    def __init__(self, leader: Leader, topic: str, clock: Callable[[], float] = monotonic_s) -> None:
-        self.leader, self._topic, self._clock = leader, topic, clock
+    def __init__(self, connection: Connection, settings: AutoscalerSettings, tell: Callable[[str], None]) -> None:
+        self.leader, self._topic = Leader(connection, settings, tell), settings.topic_in(connection.namespace)
         self.instances: Callable[[], Mapping[str, Instance]] = dict
         """Returns the running replicas and their instances."""
         self.is_ours: Callable[[Progress], bool] = lambda report: True
@@ -104,7 +106,7 @@ class LedReports:
 
     def age_s(self, replica: str) -> float:
         """Return the time since the coordinator last confirmed a member of `replica`, seconds."""
-        return self._clock() - self._gone_s.get(replica, -float("inf"))
+        return monotonic_s() - self._gone_s.get(replica, -float("inf"))
 
     def recent(self) -> list[Progress]:
         """Return the report of each replica that was recently confirmed."""

@@ -12,8 +12,6 @@ from aiokafka.protocol.types import Array, Boolean, Bytes, Int16, Int32, Schema,
 PLANNER: Final = "tailpack-planner"
 """Client id and instance id of the autoscaler in the group. A second autoscaler replaces the first under this id."""
 PROTOCOL_TYPE: Final = "consumer"
-COORDINATOR_TRIES: Final = 50
-COORDINATOR_PAUSE_S: Final = 0.2
 REQUEST_TIMEOUT_S: Final = 60.0
 """Longest wait for an answer. A rebalance lasts until its slowest member has rejoined."""
 
@@ -40,16 +38,19 @@ _DESCRIBED_GROUP: Final = Array(
     _ERROR, _GROUP, ("state", _TEXT), ("protocol_type", _TEXT), ("protocol", _TEXT), ("members", _DESCRIBED_MEMBER),
     ("authorized_operations", Int32),
 )  # fmt: skip
-_HEARTBEAT: Final = _struct(12, 3, Schema(_GROUP, ("generation_id", Int32), *_MEMBER), _ERROR)
-_LEAVE: Final = _struct(
+HEARTBEAT: Final = _struct(12, 3, Schema(_GROUP, ("generation_id", Int32), *_MEMBER), _ERROR)
+JOIN, SYNC = JoinGroupRequest_v5, SyncGroupRequest_v3
+LEAVE: Final = _struct(
     13, 3, Schema(_GROUP, ("members", Array(*_MEMBER))), _ERROR, ("members", Array(*_MEMBER, _ERROR))
 )
-_DESCRIBE: Final = _struct(
+DESCRIBE: Final = _struct(
     15, 4, Schema(("groups", Array(_TEXT)), ("include_operations", Boolean)), ("groups", _DESCRIBED_GROUP)
 )  # fmt: skip
 
 
-class _Versioned(Request[RequestStruct]):  # type: ignore[misc]  # aiokafka ships no types
+class VersionedRequest(Request[RequestStruct]):  # type: ignore[misc]  # aiokafka ships no types
+    """A request of one kind, such as JOIN. values: fields in the order of its schema."""
+
     API_KEY = 0
 
     def __init__(self, kind: Any, *values: Any) -> None:
@@ -57,35 +58,8 @@ class _Versioned(Request[RequestStruct]):  # type: ignore[misc]  # aiokafka ship
         self._values = values
 
     def build(self, request_struct_class: Any) -> Any:
+        """Return the request to send."""
         return request_struct_class(*self._values)
-
-
-def join(group: str, session_s: float, member: str, protocols: Iterable[str]) -> Any:
-    """Return the request that joins or rejoins as a member without topics, under every protocol of `protocols`."""
-    timeouts_ms = round(session_s * 1000), round(REQUEST_TIMEOUT_S * 1000)
-    offered = [(name, NO_TOPICS) for name in protocols]
-    return _Versioned(JoinGroupRequest_v5, group, *timeouts_ms, member, PLANNER, PROTOCOL_TYPE, offered)
-
-
-def sync(group: str, generation: int, member: str, assignment: Mapping[str, Partitions]) -> Any:
-    """Return the leader's request that hands out partitions, by member id."""
-    packed = [(member_id, pack_assignment(topics)) for member_id, topics in assignment.items()]
-    return _Versioned(SyncGroupRequest_v3, group, generation, member, PLANNER, packed)
-
-
-def heartbeat(group: str, generation: int, member: str) -> Any:
-    """Return a heartbeat of the autoscaler."""
-    return _Versioned(_HEARTBEAT, group, generation, member, PLANNER)
-
-
-def leave(group: str, members: Mapping[str, str | None]) -> Any:
-    """Return the request by which members leave. members: member id → instance id."""
-    return _Versioned(_LEAVE, group, list(members.items()))
-
-
-def describe(group: str) -> Any:
-    """Return the query of a group's state and members."""
-    return _Versioned(_DESCRIBE, [group], False)
 
 
 NO_TOPICS: Final = struct.pack(">hii", 0, 0, -1)

@@ -19,7 +19,6 @@ from live_autoscaler import Autoscaler
 from autoscaler.live.foreign.inspection import inspect
 from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Replicas
-from autoscaler.live.foreign.reports import LedReports
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange
@@ -37,21 +36,17 @@ def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
 
 
 @contextmanager
-def leading(group: ForeignGroup, *, kicks: bool = False, told: list[str] | None = None) -> Iterator[Leader]:
-    leader = reports(group, "kick" if kicks else "wait", told).leader
+def leading(group: ForeignGroup, take_over: str = "wait", lines: list[str] | None = None) -> Iterator[Leader]:
+    settings = AutoscalerSettings(
+        policy="static", state_dir="unused", consumers="led", topic=group.topic, group=group.name,
+        take_over=take_over, heartbeat_s=0.3, replica_command="unused",
+    )  # fmt: skip
+    leader = Leader(Connection(bootstrap_servers=group.kafka), settings, [].append if lines is None else lines.append)
     leader.start()
     try:
         yield leader
     finally:
         leader.close(leave=False)
-
-
-def reports(group: ForeignGroup, take_over: str = "wait", told: list[str] | None = None) -> LedReports:
-    settings = AutoscalerSettings(
-        policy="static", state_dir="unused", consumers="led", topic=group.topic, group=group.name,
-        take_over=take_over, heartbeat_s=0.3, replica_command="unused",
-    )  # fmt: skip
-    return LedReports(Connection(bootstrap_servers=group.kafka), settings, [].append if told is None else told.append)
 
 
 def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, names: tuple[str, ...] = NAMES) -> bool:
@@ -63,14 +58,9 @@ def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, names: 
 
 @pytest.mark.parametrize(
     ("client", "assignor"),
-    [
-        ("librdkafka", "range"),
-        ("librdkafka", "cooperative-sticky"),
-        ("java", "range"),
-        ("java", "cooperative-sticky"),
-        ("aiokafka", "roundrobin"),
-    ],
-)
+    [("librdkafka", "range"), ("librdkafka", "cooperative-sticky"), ("java", "range"), ("java", "cooperative-sticky"),
+     ("aiokafka", "roundrobin")],
+)  # fmt: skip
 def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(
     client: str, assignor: str, kafka: str, namespace: str, tmp_path: Path
 ) -> None:
@@ -88,27 +78,19 @@ def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(
         assert leader.view.protocol == assignor
         repeated = [event for event, count in Counter(group.served()).items() if count > 1]
         assert group.events_after_revocation() == 0
-        assert not repeated, "each consumer commits when its partitions are revoked"
+        assert not repeated, "each client commits when its partitions are revoked"
 
 
 def led(group: ForeignGroup, namespace: str, **more: str) -> Autoscaler:
     """Return an autoscaler of the group, not started yet. more: settings, TAILPACK_ left out."""
     create_topics(group.kafka, namespace, 1)
     settings = {
-        "CONSUMERS": "led",
-        "TOPIC": group.topic,
-        "GROUP": group.name,
-        "REPLICA_COMMAND": shlex.join(group.command()),
-        "REPLICA_PREFIX": "shop",
-        "HEARTBEAT_S": "0.3",
-        "SERVICE_TIME_S": "0.005",
-    }
+        "CONSUMERS": "led", "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop", "HEARTBEAT_S": "0.3",
+        "REPLICA_COMMAND": shlex.join(group.command()), "SERVICE_TIME_S": "0.005",
+    }  # fmt: skip
     environ = {f"TAILPACK_{name}": value for name, value in (settings | more).items()}
-    environ["LOG_FOLDER"] = group.environ("")["LOG_FOLDER"]
-    policy = environ.pop("TAILPACK_POLICY", "static")
-    return Autoscaler(
-        group.kafka, namespace, group.folder / "state", policy=policy, partitions=group.partitions, more=environ
-    )
+    environ["LOG_FOLDER"] = str(group.events)
+    return Autoscaler(group.kafka, namespace, group.folder / "state", partitions=group.partitions, more=environ)
 
 
 def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(
@@ -162,7 +144,7 @@ def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nob
 def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(
     kafka: str, namespace: str, tmp_path: Path, take_over: str
 ) -> None:
-    told: list[str] = []
+    lines: list[str] = []
     with ForeignGroup(kafka, namespace, tmp_path / "group", "librdkafka") as group:
         with leading(group) as leader:
             group.start(*NAMES[:2])
@@ -172,17 +154,16 @@ def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(
         group.start(NAMES[2])  # while the group still waits for the planner, until its session ends
         wait_for(lambda: len(set(group.owners().values())) == len(NAMES), "their own assignor goes on with all three")
         wanted = plan(2, {number: NAMES[number % 2] for number in range(group.partitions)})
-        with leading(group, kicks=take_over == "kick", told=told) as leader:
+        with leading(group, take_over, lines) as leader:
             leader.carry_out(wanted, Replicas(dict.fromkeys(NAMES, "")))
             wait_for(lambda: leader.view.seen_s, "the first rebalance")
             if take_over == "kick":
                 assert carried_out(leader, group, wanted)
-                assert told
+                assert lines
             else:
                 wait_for(lambda: "plans are not followed" in leader.problem, "the reason why it waits")
                 assert not leader.view.leads
-                for name in NAMES:
-                    group.signal(name, signal.SIGTERM)
+                group.stop(*NAMES)
                 wait_for(lambda: leader.view.leads, "the leadership once all have left")
                 group.start(*NAMES)
                 assert carried_out(leader, group, wanted)
@@ -192,19 +173,6 @@ def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(
 
 def rebalances(group: ForeignGroup) -> int:
     return sum(kind == "A" for lines in group.logs().values() for _, kind, _ in lines)
-
-
-def test_members_of_no_replica_get_nothing_and_are_named(kafka: str, namespace: str, tmp_path: Path) -> None:
-    with ForeignGroup(kafka, namespace, tmp_path / "group") as group:
-        seen = reports(group)
-        seen.leader.start()
-        group.start("shop-0", "stranger")
-        wait_for(lambda: len(seen.leader.view.members) == 2, "both members")
-        only = plan(1, dict.fromkeys(range(group.partitions), "shop-0"))
-        assert carried_out(seen.leader, group, only, ("shop-0",))
-        seen.poll()
-        assert "2 members belong to no replica" in seen.unknown, "none runs here"
-        seen.close()
 
 
 @pytest.mark.parametrize(

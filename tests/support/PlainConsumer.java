@@ -37,7 +37,8 @@ public class PlainConsumer {
         for (String one : args) config.put(one.split("=", 2)[0], one.split("=", 2)[1]);
         String topic = (String) config.remove("topic");
         config.put("client.id", NAME);
-        config.put("enable.auto.commit", "false");
+        config.remove("work.s");
+        config.put("auto.commit.interval.ms", "1000");
         config.put("key.deserializer", ByteArrayDeserializer.class.getName());
         config.put("value.deserializer", ByteArrayDeserializer.class.getName());
         KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(config);

@@ -42,11 +42,12 @@ class ForeignGroup:
     partitions: int = 12
     rate: float = 300.0
     session_ms: int = 6000
+    work_s: float = 0.0
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     _stop: Event = field(default_factory=Event)
 
     def __enter__(self) -> "ForeignGroup":
-        (self.folder / "events").mkdir(parents=True, exist_ok=True)
+        self.events.mkdir(parents=True, exist_ok=True)
         self._admin = admin(self.kafka)
         self._admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result(DEADLINE_S)
         self._thread = Thread(target=self._produce, daemon=True)
@@ -67,41 +68,45 @@ class ForeignGroup:
 
     def command(self) -> list[str]:
         options = {
-            "bootstrap.servers": self.kafka,
-            "group.id": self.name,
-            "topic": self.topic,
-            "auto.offset.reset": "earliest",
-            "heartbeat.interval.ms": str(HEARTBEAT_MS),
-            "session.timeout.ms": str(self.session_ms),
-            "partition.assignment.strategy": self.assignor,
-        }
+            "bootstrap.servers": self.kafka, "group.id": self.name, "topic": self.topic, "work.s": str(self.work_s),
+            "auto.offset.reset": "earliest", "heartbeat.interval.ms": str(HEARTBEAT_MS),
+            "session.timeout.ms": str(self.session_ms), "partition.assignment.strategy": self.assignor,
+        }  # fmt: skip
         if self.client == "java":
-            options["partition.assignment.strategy"] = {
-                "range": "org.apache.kafka.clients.consumer.RangeAssignor",
-                "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
-            }[self.assignor]
+            name = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}[self.assignor]
+            options["partition.assignment.strategy"] = f"org.apache.kafka.clients.consumer.{name}"
             start = [java(), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]
             start += [f"{compiled(self.folder.parent)}:{ensure('kafka')}/*", "PlainConsumer"]
         else:
             start = [sys.executable, str(HERE / "plain_consumer.py"), self.client]
         return start + [f"{key}={value}" for key, value in options.items()]
 
-    def environ(self, name: str) -> dict[str, str]:
-        return {**os.environ, "TAILPACK_REPLICA": name, "LOG_FOLDER": str(self.folder / "events")}
+    @property
+    def events(self) -> Path:
+        return self.folder / "events"
 
     def start(self, *names: str) -> None:
         """Start consumers, as a user would without an autoscaler."""
         for name in names:
+            environ = {**os.environ, "TAILPACK_REPLICA": name, "LOG_FOLDER": str(self.events)}
             with (self.folder / f"{name}.log").open("ab") as log:
-                self.processes[name] = subprocess.Popen(self.command(), env=self.environ(name), stdout=log, stderr=log)
+                self.processes[name] = subprocess.Popen(self.command(), env=environ, stdout=log, stderr=log)
 
-    def signal(self, name: str, number: signal.Signals) -> None:
-        self.processes[name].send_signal(number)
-        self.processes.pop(name).wait(DEADLINE_S)
+    def stop(self, *names: str) -> None:
+        """Stop consumers as a user would."""
+        for name in names:
+            self.processes[name].send_signal(signal.SIGTERM)
+        for name in names:
+            self.processes.pop(name).wait(DEADLINE_S)
 
     def load(self) -> None:
         """Produce events to the partitions in turn until the end of the block, or of `served`."""
         self._thread.start()
+
+    def unload(self) -> None:
+        """End the load."""
+        self._stop.set()
+        self._thread.join(DEADLINE_S)
 
     def _produce(self) -> None:
         producer, number, began_s = Producer({"bootstrap.servers": self.kafka, "linger.ms": 0}), 0, time.monotonic()
@@ -115,7 +120,7 @@ class ForeignGroup:
     def logs(self) -> dict[str, list[tuple[int, str, list[int]]]]:
         """Return NAME.PID → lines of time (µs), kind and numbers, oldest first."""
         found: dict[str, list[tuple[int, str, list[int]]]] = {}
-        for file in sorted((self.folder / "events").iterdir()):
+        for file in sorted(self.events.iterdir()):
             lines = [line.split() for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
             found[file.name] = [(int(at), kind, [*map(int, rest)]) for at, kind, *rest in lines]
         return found
@@ -126,23 +131,21 @@ class ForeignGroup:
         running = {f"{name}.{pid}" for name, pid in known.items()}
         owners: dict[int, str] = {}
         for name, lines in self.logs().items():
-            if running and name not in running:
-                continue
-            owners |= dict.fromkeys(held(lines)[0], name.rpartition(".")[0])
+            owners |= dict.fromkeys(held(lines)[0], name.rpartition(".")[0]) if name in running or not running else {}
         return owners
 
     def served(self) -> list[tuple[int, int]]:
         """Stop the load. Wait until each event was served, and return every (partition, offset) as often as it was."""
-        self._stop.set()
-        self._thread.join(DEADLINE_S)
+        self.unload()
         ends = end_offsets(self.kafka, self.topic)
         expected = {(number, offset) for number, end in enumerate(ends) for offset in range(end)}
 
-        def all_served() -> list[tuple[int, int]] | None:
-            found = [(at[0], at[1]) for lines in self.logs().values() for _, kind, at in lines if kind == "E"]
-            return found if expected <= {*found} else None
+        wait_for(lambda: expected <= {*self.handled()}, f"{len(expected)} events served")
+        return self.handled()
 
-        return wait_for(all_served, f"{len(expected)} events served")
+    def handled(self) -> list[tuple[int, int]]:
+        """Return (partition, offset) of each event so far, as often as it was handled."""
+        return [(at[0], at[1]) for lines in self.logs().values() for _, kind, at in lines if kind == "E"]
 
     def events_after_revocation(self) -> int:
         """Return how many events a consumer served in partitions that it did not own then."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
@@ -75,11 +75,12 @@ class Coordinator:
         return {name: len(cluster.partitions_for_topic(name) or ()) for name in topics}
 
 
+REASONS: Final = {
+    errors.GroupAuthorizationFailedError: "no right to lead it; allow READ on the group",
+    errors.InconsistentGroupProtocolError: "its members use another assignor than those in led_protocols",
+}
+
+
 def describe_error(failed: BaseException) -> str:
     """Return why the group cannot be led, for an operator."""
-    match failed:
-        case errors.GroupAuthorizationFailedError():
-            return "no right to lead it; allow READ on the group"
-        case errors.InconsistentGroupProtocolError():
-            return "its members use another assignor than those in led_protocols"
-    return f"{type(failed).__name__}: {failed}".rstrip(": ")
+    return REASONS.get(type(failed)) or f"{type(failed).__name__}: {failed}".rstrip(": ")

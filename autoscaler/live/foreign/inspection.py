@@ -14,8 +14,6 @@ from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
 from contracts.preflight import PreflightError
 
-STREAMS: Final = "stream"
-"""Assignor of Kafka Streams in the classic protocol."""
 BY_BROKER: Final = "brokers assign its partitions (KIP-848); set group.protocol=classic at its consumers"
 
 
@@ -46,7 +44,7 @@ def _why_not(found: Any, protocols: Collection[str]) -> str:
     if not members or protocol in ("", *protocols):
         return ""
     return {
-        STREAMS: "its members are Kafka Streams applications, whose leader needs their own metadata",
+        "stream": "its members are Kafka Streams applications, whose leader needs their own metadata",
         ASSIGNOR: "its members follow plans by themselves; set consumers = ours",
     }.get(protocol, f"its assignor is {protocol}; add it to led_protocols")
 

@@ -17,7 +17,7 @@ from aiokafka.errors import KafkaError, NoError, for_code
 
 from autoscaler.live.foreign import wire
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
-from autoscaler.live.foreign.members import COOPERATIVE, Assignment, Member, Replicas, assign
+from autoscaler.live.foreign.members import COOPERATIVE, Member, Replicas, assign
 from autoscaler.live.foreign.wire import PLANNER, Partitions, read_assignment, read_subscription
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.clock import monotonic_s
@@ -52,14 +52,14 @@ class View:
 class Leader:
     """The autoscaler's membership in a group.
 
-    tell: called from the thread with lines for an operator.
+    notify: called from the thread with lines for an operator.
     """
 
     def __init__(
-        self, connection: Connection, settings: AutoscalerSettings, tell: Callable[[str], None] = lambda _: None
+        self, connection: Connection, settings: AutoscalerSettings, notify: Callable[[str], None] = lambda _: None
     ) -> None:
         self._coordinator = Coordinator(connection, settings.group_in(connection.namespace))
-        self._topic, self._settings, self._tell = settings.topic_in(connection.namespace), settings, tell
+        self._topic, self._settings, self._notify = settings.topic_in(connection.namespace), settings, notify
         self.view = View()
         self.problem = ""
         """Why the group is not led now; empty: it is. Like `view`, it may be read from another thread."""
@@ -91,7 +91,7 @@ class Leader:
         view, (plan, replicas) = self.view, self._given
         if plan is None or not view.leads or self._withheld_s:
             return
-        wanted = self._assign(plan, replicas, view.members).given
+        wanted = self._assign(plan, replicas, view.members)[0]
         if any(wanted[id_] != {topic: at for topic, at in view.places.get(id_, {}).items() if at} for id_ in wanted):
             self._due.set()
         else:
@@ -201,20 +201,20 @@ class Leader:
         self._counts = await self._coordinator.count_partitions(self._topic, members)
         self._due.clear()
         (plan, replicas), protocol = self._given, joined.group_protocol
-        result = self._assign(plan, replicas, members, is_cooperative=protocol in COOPERATIVE)
-        packed = [(id_, wire.pack_assignment(result.given.get(id_, {}))) for id_ in (self._member, *result.given)]
+        given, withheld = self._assign(plan, replicas, members, is_cooperative=protocol in COOPERATIVE)
+        packed = [(id_, wire.pack_assignment(given.get(id_, {}))) for id_ in (self._member, *given)]
         answer = await self._coordinator.send(wire.SYNC, generation, self._member, PLANNER, packed)
         if self._must_rejoin(answer.error_code):
             return -1
-        places = {id_: dict(topics) for id_, topics in result.given.items()}
+        places = {id_: dict(topics) for id_, topics in given.items()}
         for member in members if protocol in COOPERATIVE else ():
             for topic, held in member.subscription.owned.items():
                 places[member.id][topic] = sorted({*places[member.id].get(topic, ()), *held})
         at_s = monotonic_s()
-        epoch = plan.epoch if plan is not None and not result.withheld else self.view.epoch
+        epoch = plan.epoch if plan is not None and not withheld else self.view.epoch
         self.view = View(at_s, generation, True, protocol, epoch, tuple(members), places)
         self.problem = ""
-        if result.withheld:
+        if withheld:
             self._withheld_s = self._withheld_s or at_s
             self._follow_ups += 1
             self._loop.call_later(min(FOLLOW_UP_S * self._follow_ups, self._settings.session_s / 2), self._due.set)
@@ -224,7 +224,7 @@ class Leader:
             self._withheld_s, self._follow_ups = 0.0, 0
         return generation
 
-    def _assign(self, *values: Any, is_cooperative: bool = False) -> Assignment:
+    def _assign(self, *values: Any, is_cooperative: bool = False) -> tuple[dict[str, Partitions], int]:
         known: dict[str, Any] = {"topic": self._topic, "counts": self._counts, "previous": self.view.places}
         return assign(*values, is_cooperative=is_cooperative, **known)
 
@@ -250,7 +250,7 @@ class Leader:
                 'were stopped once; or set take_over = "kick", which repeats their last events once'
             )
             return
-        self._tell(f"taking over group {group}: {leader} leaves and rejoins; its uncommitted events are repeated")
+        self._notify(f"taking over group {group}: {leader} leaves and rejoins; its uncommitted events are repeated")
         member = self._coordinator.known.get(leader)
         await self._coordinator.leave({leader: (member and member.instance_id) or None})
 

@@ -1,8 +1,9 @@
 """Which members of a group belong to which replica, and which partitions each member gets by a plan."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from autoscaler.live.foreign.wire import Partitions, Subscription
 from autoscaler.live.problems import first_few
@@ -57,15 +58,6 @@ def describe_unknown(members: Collection[Member]) -> str:
     return f"{len(members)} members belong to no replica and get no partitions ({listed}); {remedy}" if members else ""
 
 
-class Assignment(NamedTuple):
-    """The result of one rebalance."""
-
-    given: Mapping[str, Partitions]
-    """Member id → its partitions. Every member has an entry."""
-    withheld: int = 0
-    """Partitions that their former owners must release first. They are handed out in the next rebalance."""
-
-
 def assign(
     plan: PlanRecord | None,
     replicas: Replicas,
@@ -75,8 +67,8 @@ def assign(
     counts: Mapping[str, int],
     previous: Mapping[str, Partitions],
     is_cooperative: bool = False,
-) -> Assignment:
-    """Return each member's partitions.
+) -> tuple[dict[str, Partitions], int]:
+    """Return member id → its partitions, and the number of partitions that former owners must release first.
 
     Partition p of another topic follows partition p of the plan's topic, modulo its number of partitions. The range
     assignor does so too for topics with equal numbers.
@@ -101,7 +93,7 @@ def assign(
                 given[id_].setdefault(name, []).append(number)
             else:
                 withheld += 1
-    return Assignment(given, withheld)
+    return given, withheld
 
 
 def _owners(
@@ -125,9 +117,7 @@ def _owners(
     rest = [number for number in numbers if number not in owners]
     if not owners:
         return _in_turn(rest, able, previous)
-    counts = dict.fromkeys(able, 0)
-    for member_id in owners.values():
-        counts[member_id] += 1
+    counts = dict.fromkeys(able, 0) | Counter(owners.values())
     for number in rest:
         before = previous.get(number, "")
         owners[number] = before if before in counts else min(able, key=lambda one: (counts[one], one))
@@ -153,8 +143,5 @@ def _in_turn(numbers: Sequence[int], ids: Sequence[str], previous: Mapping[int, 
 
 def _follow(topic: str, members: Sequence[Member], count: int, leading: Mapping[int, str]) -> dict[int, str]:
     ids = [member.id for member in members if topic in member.subscription.topics]
-    owners: dict[int, str] = {}
-    for number in range(count if ids else 0):
-        leader = leading.get(number % max(1, len(leading)), "")
-        owners[number] = leader if leader in ids else ids[number % len(ids)]
-    return owners
+    wanted = [leading.get(number % max(1, len(leading)), "") for number in range(count if ids else 0)]
+    return {number: one if one in ids else ids[number % len(ids)] for number, one in enumerate(wanted)}

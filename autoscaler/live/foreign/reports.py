@@ -31,8 +31,8 @@ class LedReports:
     metric_addresses: Any = staticmethod(list)
     take_rebalances: Any = staticmethod(tuple)
 
-    def __init__(self, connection: Connection, settings: AutoscalerSettings, tell: Callable[[str], None]) -> None:
-        self.leader, self._topic = Leader(connection, settings, tell), settings.topic_in(connection.namespace)
+    def __init__(self, connection: Connection, settings: AutoscalerSettings, notify: Callable[[str], None]) -> None:
+        self.leader, self._topic = Leader(connection, settings, notify), settings.topic_in(connection.namespace)
         self.instances: Callable[[], Mapping[str, Instance]] = dict
         """Returns the running replicas and their instances."""
         self.is_ours: Callable[[Progress], bool] = lambda report: True

@@ -67,7 +67,7 @@ NO_TOPICS: Final = struct.pack(">hii", 0, 0, -1)
 
 
 class Subscription(NamedTuple):
-    """What a member subscribes to, and the partitions that it still claims (cooperative protocols)."""
+    """The topics of a member, and the partitions that it still claims (cooperative protocols)."""
 
     topics: frozenset[str] = frozenset()
     owned: Mapping[str, list[int]] = {}

@@ -171,7 +171,7 @@ class Namespace:
         return found
 
     def wait_until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
-        """Wait until Jobs and brokers, and then services with `replicas` of Payment, are ready. Raises BenchError."""
+        """Wait until Jobs and brokers, then services and `replicas` Payment replicas, are ready. Raises BenchError."""
         began_s = since_s = monotonic_s()
         before = list[str]()
         while awaited := self._awaited_workloads(replicas):

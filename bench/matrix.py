@@ -1,7 +1,7 @@
 """Simulate a matrix of cases × contenders × seeds. Stored rows are reused, missing rows are computed.
 
 A job is one run: a scenario with changes, a policy with its options, and a seed. Job and code determine the row of
-figures. Rows are appended to a file as JSON lines with a hash of job and code. An interrupted matrix reads them and
+figures. Rows are appended to a file as JSON lines with a hash of job and code. An interrupted matrix reads the rows and
 continues.
 """
 
@@ -291,7 +291,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def jobs(self, contender: Contender, seeds: int) -> tuple[list[Job], tuple[str, ...]]:
         """Return a job for each seed from 1, and the names of the random parts. If nothing is random, return one job.
 
-        A random burst phase is the time from a burst (or a whole second) to the next tick. With seed k of n it lies in
+        A random burst phase is the time from a burst (or a whole second) to the next tick. Seed k of n chooses it in
         the k-th of n equal parts of the decision interval, so that a few seeds cover all phases.
         """
         first = self.job(contender)
@@ -391,11 +391,11 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ]
 
     def contenders(self) -> list[Contender]:
-        """Return the contenders that take part in every case, without constant counts."""
+        """Return the contenders that take part in every case. Policies with a constant count are not included."""
         return [Contender(policy=entry) if isinstance(entry, str) else entry for entry in self.contender]
 
     def contenders_of(self, case: Case) -> list[Contender]:
-        """Return all contenders of a case, with constant counts."""
+        """Return all contenders of a case. Policies with a constant count are included."""
         own = self.contenders()
         partitions = case.job(own[0]).read_scenario().payment.partitions if self.counts else 0
         return own + [Contender(policy=f"static-{count}") for count in self.counts if count <= partitions]

@@ -180,7 +180,7 @@ def difference(value: PairedDifference | None, times: float, number_format: str)
 COLUMNS: Final[dict[str, Callable[[Line], str]]] = {
     "policy": lambda line: f"`{line.policy}`",
     "in time": lambda line: share(line.figures["in_sla"].mean) + (f", {line.lost} lost" if line.lost else ""),
-    "after the surge": lambda line: interval(line.figures.get("in_sla_after_surge"), 100, ".3f"),
+    "after the first surge, %": lambda line: interval(line.figures.get("in_sla_after_surge"), 100, ".3f"),
     "least seed": lambda line: share(line.least_in_sla),
     "p99.9, ms": lambda line: interval(line.figures.get("p999_s"), 1e3, ",.0f"),
     "max, ms": lambda line: interval(line.figures.get("max_s"), 1e3, ",.0f"),

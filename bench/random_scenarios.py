@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from bench.matrix import Case, Contender
 
-BASE: Final = "step"
-"""Scenario whose curve and settings are replaced."""
 SETTINGS: Final[Mapping[str, tuple[Any, ...]]] = {
     "partitions": (3, 6, 9, 9, 12, 12, 24, 60),
     "service_time_s": (0.005, 0.005, 0.01, 0.02),
@@ -69,7 +67,7 @@ def random_case(number: int) -> Case:
             settings["partitioner"] = "kg"
         if 10 * service_s > target_s or peak >= settings["partitions"]:
             continue
-        case = Case(scenario=BASE, set=settings | {"burst_phase_s": "random"}, label=f"random-{number}")
+        case = Case(scenario="step", set=settings | {"burst_phase_s": "random"}, label=f"random-{number}")
         events = build_events(case.jobs(Contender(policy="static"), 1)[0][0].read_scenario())
         room_s = min(1.0, target_s) if settings["spacing"] == "burst" else 1.0
         if events.table().max() * service_s <= MAX_PARTITION_LOAD * room_s and events.events <= MAX_EVENTS:

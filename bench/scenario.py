@@ -106,7 +106,7 @@ class Scenario(Heading):
     def for_live(self) -> "Scenario":
         """Return the scenario for a live run. A rebalance protocol of another runtime is moved to `payment.runtime`.
 
-        Raises InvalidSettingsError if it can only be simulated.
+        Raises InvalidSettingsError if the scenario can only be simulated.
         """
         payment = self.payment
         if payment.rebalance_protocol in RUNTIMES:

@@ -52,7 +52,7 @@ class StoredRows:
 
 
 def divide(events: Table, by: str, parts: int) -> list[Any]:
-    """Return the rows of each part. Equal values of `by` are in one part, which is the same one for all tables."""
+    """Return the rows of each part. Rows with the same value of `by` get the same part, also in other tables."""
     if by == "replica":
         key = np.array([*(crc32(name.encode()) for name in events.names), 0])[events["replica"]]
     else:
@@ -63,7 +63,7 @@ def divide(events: Table, by: str, parts: int) -> list[Any]:
 
 
 class Packed:
-    """Integers as their difference from the smallest, 0 for NONE, in the smallest unsigned type."""
+    """Integers in the smallest unsigned type. Each is stored as a difference from the smallest one; 0 means NONE."""
 
     def __init__(self, values: Ints) -> None:
         known = values[values != NONE]

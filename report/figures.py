@@ -106,7 +106,7 @@ def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us
 def validity_problems(run: RunInfo, events: int, refused: int, lateness: Lateness) -> tuple[str, ...]:
     """Return one clause for each reason why the measurement is not valid; empty if it is valid.
 
-    events: number of distinct events that were not refused. refused: number of those that were.
+    events: number of distinct events that were not refused. refused: number of distinct events that were refused.
     """
     found = []
     if events == 0:
@@ -157,7 +157,7 @@ def report_rows(
 ) -> Result:
     """Report on rows, and write result.json into `folder`. Raises ReportError.
 
-    source: name of the rows in errors. entries: of the journal; None: that in the folder.
+    source: name of the rows in errors. entries: those of the journal; None: read the journal in `folder`.
     """
     report_us = clock_us()
     try:

@@ -22,7 +22,7 @@ STARTS_UNTIL: Final = PAID_UNTIL | SERVES_FROM
 
 
 class Journal:
-    """The entries of a journal, separated by kind and sorted by time. An empty journal is false."""
+    """The entries of a journal, separated by kind and sorted by time. `bool` of an empty journal is False."""
 
     def __init__(self, entries: Iterable[JournalEntry] = ()) -> None:
         ordered = sorted(entries, key=lambda entry: entry.at_us)
@@ -74,7 +74,7 @@ def startup_times_us(changes: Iterable[ReplicaChanged]) -> list[int]:
 
 
 def replica_minutes(spans: Iterable[Span], from_us: int, until_us: int) -> float:
-    """Return the replica-minutes of the spans within [from_us, until_us). Sums of integers keep all digits."""
+    """Return the replica-minutes of the spans within [from_us, until_us). Integers are summed, so no digit is lost."""
     lengths = (min(span.until_us, until_us) - max(span.from_us, from_us) for span in spans)
     return sum(max(0, length_us) for length_us in lengths) / (60 * MICROSECONDS)
 

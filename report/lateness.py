@@ -1,4 +1,4 @@
-"""Find the cause of each late event: the first one, in the order of `Cause`, whose rule holds."""
+"""Find the cause of each late event: the first cause, in the order of `Cause`, whose rule holds."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -73,7 +73,7 @@ def assign_causes(late: Table, terms: Terms, stops: Sequence[tuple[int, int]], s
     """Return `late` with the columns cause, latency_us, slowed_us (delay by slow services) and stop_us.
 
     late: from `queues.late_events`, with the columns takeover (kind of the change of owner), load and over_from.
-    stops: times (µs) in which the group served nothing; stop_us is the part that delayed the event.
+    stops: times (µs) in which the group served nothing. stop_us: how long such times delayed the event.
     starts: spans from the request of a replica until it was ready.
     """
 

@@ -48,11 +48,11 @@ def in_sla_share(latency_us: IntArray, latency_target_s: float, lost: int = 0) -
 
 
 def per_second_packing(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> IntArray:
-    """Return the fewest replicas that can serve the events of each second: max(1, ⌈Σ min(n, c) / c⌉) over partitions.
+    """Return the fewest replicas for the events of each second: ⌈Σ min(n, c) / c⌉ over partitions, at least 1.
 
-    n: events of a partition in the second. c: events that a replica serves in a second: μ·W for bursts with W ≤ 1 s,
-    else μ. A partition counts at most c, because replicas cannot share it. Starts and handovers are assumed to be free.
-    counts: n, shape (seconds, partitions). service_rate: μ in events/s.
+    n: events of a partition in the second. c: capacity, the events that a replica serves in a second. For bursts and a
+    latency target (W) up to 1 s it is service rate (μ) · W, else μ. A partition counts as at most c, because replicas
+    cannot share it. Starts and handovers are free. counts: n, shape (seconds, partitions). service_rate: in events/s.
     """
     capacity = bin_capacity(service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
     return bins(np.minimum(counts, capacity).sum(axis=1, dtype=np.int64), capacity)
@@ -98,7 +98,7 @@ def bootstrap_interval(values: Sequence[float]) -> Interval:
 def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
     """Return the mean of a[i] − b[i] with its interval. Both values of a pair should have the same seed.
 
-    Raises ValueError for different numbers of values, and as `bootstrap_interval` does.
+    Raises ValueError for different numbers of values, without values, and for NaN or infinity.
     """
     if len(a) != len(b):
         raise ValueError(f"{len(a)} values cannot be paired with {len(b)}")

@@ -30,7 +30,7 @@ BREAKDOWN_RANKS: Final = ("p50", "p99", "p999", "max")
 
 
 def spans(events: Table) -> dict[str, Ints]:
-    """Return measure → durations of all events, µs. A duration is NONE if the event lacks one of both steps."""
+    """Return measure → durations of all events, µs. A duration is NONE if the event lacks its first or last step."""
     ends = {
         "handed_us": coalesce(events["accepted_us"], events["placed_us"]),
         "sent_us": coalesce(events["shipped_us"], events["done_us"]),

@@ -65,10 +65,10 @@ class Deaths:
     def caused_by_death(self, takeover: Takeover) -> bool:
         """Return whether the old owner was dead or evicted when the partition moved.
 
-        It was dead if the journal has its death between its last event and the first event of the new owner.
-        It was evicted if the group moved the partition although the old owner had not left or drained. The group moved
-        it if neither of the two newest plans names the new owner. If these plans have no assignment, a death that the
-        journal records soon after the takeover counts instead.
+        Dead: the journal has the death between the last event of the old owner and the first event of the new owner.
+        Evicted: neither of the two newest plans gives the new owner the partition, so the group moved it, and the old
+        owner had not left or drained. If such a plan has no assignment, the old owner counts as dead if the journal
+        records its death soon after the takeover.
         """
         left_us, came_us = takeover.left_us, takeover.came_us
         died = self.times.get(takeover.old, ())

@@ -48,7 +48,7 @@ STAGES: Final[dict[str, str]] = {
 
 
 class Lateness(msgspec.Struct, frozen=True, kw_only=True):
-    """Delay of the generator: placed − intended. A p99 above 5 % of the latency target makes a run invalid."""
+    """Lateness of the generator: send time minus scheduled time. A p99 above 5 % of the target makes a run invalid."""
 
     p50_s: float | None
     p99_s: float | None
@@ -190,7 +190,7 @@ class LateEpisode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tail(msgspec.Struct, frozen=True, kw_only=True, rename=EPISODE_JSON_KEYS):
-    """Causes of late events. Each late event has one cause: `causes` add up to `late`, or to `explained`."""
+    """Causes of late events. Each late event has one cause. `causes` add up to `explained`; if null, to `late`."""
 
     late: int
     """Events over the latency target or never completed."""

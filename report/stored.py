@@ -139,8 +139,8 @@ def check_events(source: str | Path, needed: Sequence[str] = RUN_COLUMNS) -> lis
 def copy_events(source: str, to: Path) -> frozenset[str]:
     """Copy a file of events to `to`, and add the columns of a run that it lacks.
 
-    Return the optional columns in which the source has values. The source must have `REQUIRED_COLUMNS`. If it lacks the
-    counts of requests and settlements, they are 1, or 0 settlements without a `done_us`. Raises ReportError.
+    Return the optional columns in which the source has values. The source must have `REQUIRED_COLUMNS`. If it lacks
+    counts, an event has 1 request, and 1 settlement if it has `done_us`, else 0. Raises ReportError.
     """
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import compute as pc  # noqa: PLC0415

@@ -22,7 +22,7 @@ NAME_COLUMNS: Final = ("replica", "old", "owner")
 
 
 class Table:
-    """Columns of equal length. `rest` returns a column that is not in `columns`, when it is first used."""
+    """Columns of equal length. A column that is not in `columns` is computed by `rest` when it is first used."""
 
     def __init__(
         self, columns: Mapping[str, Ints], names: Sequence[str] = (), rest: Callable[[str], Ints] | None = None
@@ -56,7 +56,7 @@ class Table:
         return np.array([known.get(name, -1) for name in names], np.int64)
 
     def numbers_of(self, other: "Table", column: str) -> Ints:
-        """Return a column of another table that holds replicas, with the numbers that they have in this table."""
+        """Return a column of replicas from another table, with the numbers that the replicas have in this table."""
         return np.append(self.numbers(other.names), -1)[other[column]]  # -1 selects the last
 
 
@@ -123,7 +123,7 @@ class Groups:
 
 
 def nearest_rank(number: Ints, parts_per_million: int) -> Ints:
-    """Return ⌈n·q⌉, at least 1: the rank of the percentile among n sorted values, counted from 1."""
+    """Return the rank of a percentile among `number` sorted values, from 1: ⌈number · parts_per_million / 10⁶⌉."""
     return np.maximum(-(-number * parts_per_million // 1_000_000), 1)
 
 

@@ -91,8 +91,8 @@ def service_order(events: Table, *lines: Ints) -> Ints:
 def typical(rows: Rows, terms: Terms) -> TypicalTimes:
     """Return the median durations in about sixty seconds that are spread evenly over the run.
 
-    The transit is limited to a twentieth of the target, because a busy replica receives events late. A simulated
-    replica receives an event when it starts to serve it.
+    The transit, the time until a replica receives an event, is limited to a twentieth of the target, because a busy
+    replica receives events late. A simulated replica receives an event when its service starts.
     """
     found = rows.pieces(partial(_lengths, terms=terms), by="replica")
     columns = [np.concatenate(lengths) for lengths in zip(*found, strict=True)]

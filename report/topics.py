@@ -55,7 +55,7 @@ class RunReader:
         self.journal_keys = {None, plan_key(PAYMENT_GROUP.group_in(run.run), PAYMENT_GROUP.topic_in(run.run))}
 
     def count(self) -> int:
-        """Return the number of records of events, at most."""
+        """Return an upper bound of the number of records of events."""
         with self._answered():
             parts = (TopicPartition(*part) for part in self.partitions(self.events))
             ends = [self._consumer.get_watermark_offsets(part, ANSWER_TIMEOUT_S) for part in parts]
@@ -83,7 +83,7 @@ class RunReader:
                 raise self._away(error.str())
 
     def write_events(self, place: Path, refused: Mapping[str, int]) -> set[int]:
-        """Read the events in this process: an EventWriter."""
+        """Read the events in this process. Implements EventWriter."""
         joined = JoinedEvents(self.events, refused)
         for record in self.records(self.partitions(self.events)):
             joined.add(record)

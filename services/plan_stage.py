@@ -1,4 +1,4 @@
-"""One replica of a stage that follows plans. For each event it takes the service time, decides, and writes the output.
+"""One replica of a stage that follows plans. For each event it waits the service time, decides, and writes the output.
 
 It has no state. A repeated record gives the same output again, with the same id. There are no repeats if every group
 has `guarantee = exactly_once`. Its output topics are in the namespace of its input topic.

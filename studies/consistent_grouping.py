@@ -63,7 +63,7 @@ Observation = tuple[str, bool]
 
 
 def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], list[tuple[Partitioner, float, int]]]]:
-    """Yield study, stream, and ways to play it, for one seed. first: whether its streams have full length."""
+    """Yield study, stream and partitioners with options, for one seed. first: do not shorten the SKEW streams."""
     every = [(partitioner, EPSILON, VIRTUAL_PER_WORKER) for partitioner in PARTITIONERS]
     plain: dict[str, Any] = {"events": events, "skew": 1.0, "capacities": ((1.0,) * 10,)}
     unequal = {**plain, "capacities": (_ten_with(*SETUPS[0]),)}
@@ -80,7 +80,7 @@ def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], 
 
 
 def play_job(job: Job) -> Row:
-    """Play one stream in each way; return label of the way → measures."""
+    """Play one stream with each partitioner and its options; return label of these → measures."""
     params = dict(job.changes)
     arrivals = Arrivals(Stream(**{key: params[key] for key in params if key != "ways"}, seed=job.seed))
     found = {}
@@ -126,7 +126,7 @@ def _ten_with(*last: float) -> tuple[float, ...]:
 def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
     """Yield each statement with its verdict. It is reproduced if it holds in every cell that it refers to.
 
-    A limit holds in a cell if every seed meets it. An order of two cells holds if it is significant in paired seeds.
+    A limit holds in a cell if every seed meets it. One cell exceeds another if paired seeds show it significantly.
     """
 
     def of(study: str, *partitioners: Partitioner) -> list[Cell]:

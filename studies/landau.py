@@ -88,7 +88,7 @@ def rscore(owners: Owners, loads: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def pack_job(job: Job) -> Row:
-    """Pack one stream with each packer; return packer → mean (Rscore, CBS) over iterations."""
+    """Pack one stream with each packer; return packer → mean Rscore, mean CBS (share of consumers above the fewest)."""
     params = dict(job.changes)
     # the leading 1 makes the streams equal to those of the stored results
     seed = (1, params["partitions"], params["delta"], job.seed)
@@ -125,7 +125,7 @@ def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATI
 def statements(found: Mapping[int, Means], reading: str) -> Iterator[Statement]:
     """Yield the statements of the paper with our results. found: largest step δ of a load → results.
 
-    A printed share is reproduced if it is in the range of our streams.
+    A printed share is reproduced if it is between the lowest and highest share of our streams, or close to them.
     """
     rows: list[tuple[str, str, str, bool]] = []
     exceptions: dict[str, list[str]] = {"MBF, MBFP and MWF are Pareto-optimal among the twelve": []}

@@ -1,4 +1,4 @@
-"""Repeat the replica counts of a run, but let the group's assignor or chance place the partitions."""
+"""Repeat the replica counts of a run, but let the group's assignor, or a random choice, place the partitions."""
 
 import time
 from dataclasses import dataclass, field

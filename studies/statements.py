@@ -80,7 +80,7 @@ class Run:
         }
 
     def off(self, row: Row) -> dict[str, float]:
-        """Return for each printed figure by how much ours exceeds it. The difference of replica-minutes is relative."""
+        """Return for each printed figure our figure minus the printed one; replica-minutes: divided by the latter."""
         found = {name: self.figure(name, row) - value for name, value in self.printed.items()}
         if "max_below_s" in found:
             found["max_below_s"] = max(0.0, found["max_below_s"])

@@ -1,6 +1,6 @@
 """Prepare the first run on a machine: compile code, and find a rate that the cores can serve.
 
-`python -m tailpack.first_run compile` compiles. `python -m tailpack.first_run SECONDS` prints the speed of one core.
+`python -m tailpack.first_run compile` compiles. `python -m tailpack.first_run SECONDS` prints loops/s of one core.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Run Spark's report job in its own process, so that its JVM and memory are freed with it."""
+"""Run Spark's report job in its own process, so that the JVM and memory are freed when the process ends."""
 
 import contextlib
 import subprocess

@@ -72,7 +72,7 @@ def make_report(
 
 
 def report_run(folder: Path, master: str, announce: Callable[[str], None], **more: Any) -> None:
-    """Report on a run, by Spark if it is large or has a `master`. more: of `write_report`. Raises TailpackError."""
+    """Report on a run, by Spark if it is large or `master` is set. more: for `write_report`. Raises TailpackError."""
     from report import ReportError  # noqa: PLC0415  numpy only where it is needed
     from report.page import page  # noqa: PLC0415
     from report.topics import report_here  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Measure the latency that moves of partitions and starts, drains and stops of replicas cost under steady load."""
+"""Measure how much latency it costs, under steady load, to move partitions, and to start, drain and stop replicas."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -41,7 +41,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False):
-    """The field of a record in payments.settled that is needed."""
+    """The only field that is needed of a record in payments.settled."""
 
     timeline: Row
 
@@ -128,7 +128,7 @@ class Observer:
             self.committed.append([UNKNOWN if place.error or place.offset < 0 else place.offset for place in found])
 
     def ends(self) -> IntArray:
-        """Return the number of events in the broker now, by partition. Raises KafkaException."""
+        """Return the present end offset of each partition: its number of events so far. Raises KafkaException."""
         marks = (self._commits.get_watermark_offsets(place, timeout=10 * ANSWER_S) for place in self._places)
         return np.array([high for _, high in marks])
 

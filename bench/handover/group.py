@@ -175,7 +175,7 @@ class ServedGroup:
         return name
 
     def end(self, name: str, *, kill: bool = False) -> int:
-        """Send SIGTERM, or SIGKILL and wait for the end; return the time of the signal, µs since 1970."""
+        """Send SIGTERM; `kill`: send SIGKILL and wait for the end. Return the time of the signal, µs since 1970."""
         child, at_us = self.running.pop(name), now_us()
         self._stopping[name] = child
         if kill:

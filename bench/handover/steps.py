@@ -46,7 +46,7 @@ class PlannedSteps:
             self._group.read_for(AFTER_PROCESS_CHANGE_S)
 
     def move(self, count: int) -> None:
-        """Move one partition from each of `count` replicas to the next of them; from a single replica to any other."""
+        """Let `count` random replicas, as a ring, each pass a partition to the next; 1: pass one to any other."""
         sources = self._random.sample(self._owners(), count)
         others = [name for name in self._group.replicas if name not in sources]
         targets = [*sources[1:], sources[0]] if count > 1 else [self._random.choice(others)]

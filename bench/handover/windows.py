@@ -52,7 +52,7 @@ def find_windows(evidence: Evidence) -> tuple[Window, ...]:
 def under_way(served: Events, windows: Iterable[Window], *, moved: bool = False) -> Mask:
     """Return a mask of the events that were waiting or being served at any time in the windows.
 
-    moved: count only events of partitions that moved in the same window.
+    moved: include only events of partitions that moved in that window.
     """
     chosen = np.zeros(len(served), dtype=bool)
     for window in windows:

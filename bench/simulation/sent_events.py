@@ -128,7 +128,7 @@ def configured_protocol(scenario: Scenario) -> RebalanceProtocol:
 
 
 def settings_of(scenario: Scenario) -> SimulationSettings:
-    """Return the settings of the simulator. Raises InvalidSettingsError, also if one service exceeds the target."""
+    """Return the settings of the simulator. Raises InvalidSettingsError, also if `bin_capacity` is below 1."""
     simulation, scaling, payment = scenario.simulation, scenario.autoscaler, scenario.payment
     try:
         bin_capacity(
@@ -165,9 +165,9 @@ def true_service_rate(scenario: Scenario) -> float:
 
 
 def replica_minutes(changes: Sequence[tuple[int, float]], started_us: int, duration_s: float) -> float:
-    """Return ∫ requested replicas dt / 60 over [0, duration_s) of the workload.
+    """Return the replica-minutes of the workload: the requested replicas, summed over its `duration_s` seconds.
 
-    changes: (µs since the epoch, replicas requested from then on), by time. The last one before the start counts.
+    changes: (µs since the epoch, replicas requested from then on), by time. They may begin before the workload.
     """
     ended_us = started_us + round(duration_s * 1e6)
     area_us, at_us, replicas = 0.0, started_us, 0.0

@@ -1,6 +1,6 @@
 """The data of the charts as JSON: series, plans, failures, episodes and heat map.
 
-Long runs have entries of several seconds. An entry is the largest value in them, because an average would hide peaks.
+In long runs an entry covers several seconds. It is the largest value of these, as an average would hide peaks.
 """
 
 from collections.abc import Sequence
@@ -120,7 +120,7 @@ def heat_key(target_s: float) -> list[tuple[str, str]]:
 
 
 def bucket(number: int, limit: int) -> int:
-    """Return how many values must share an entry so that `number` values give at most `limit` (≥ 1) entries."""
+    """Return the number of values per entry, so that `number` values give at most `limit` (≥ 1) entries."""
     return max(1, -(-number // limit))
 
 

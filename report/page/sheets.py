@@ -46,7 +46,7 @@ class Sheet:
 
 
 def of_records(name: str, title: str, kind: type[msgspec.Struct], records: Iterable[msgspec.Struct | None]) -> Sheet:
-    """Return a table with one row for each record that is not None, and one column for each field of PLAIN_TYPES."""
+    """Return a table: a row for each record that is not None, and a column for each field of a type in PLAIN_TYPES."""
     columns = tuple(field.name for field in msgspec.structs.fields(kind) if field.type in PLAIN_TYPES)
     rows = ([getattr(record, column) for column in columns] for record in records if record is not None)
     plain = (["; ".join(value) if isinstance(value, tuple) else value for value in row] for row in rows)

@@ -24,7 +24,7 @@ SCRATCH_FOLDER: Final = "rows.tmp"
 def report_run(folder: Path, master: str) -> Result:
     """Report on the run in `folder`, from its Parquet files, else from its topics, and write result.json there.
 
-    master: of Spark; empty: only a run that is too large for this process uses Spark, on this machine.
+    master: Spark's master; empty: Spark runs on this machine, only if the run is too large for this process.
     Raises ReportError, and InvalidSettingsError for an invalid client properties file.
     """
     if not master and (result := report_here(folder)):

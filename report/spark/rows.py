@@ -1,4 +1,4 @@
-"""The event rows of a large run, piece by piece in Spark workers, which call the same functions as in memory."""
+"""The event rows of a large run, in pieces. Spark workers call the same functions as a report in memory."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,7 +17,7 @@ COMMON_COLUMNS: Final = (
 
 
 class SparkRows:
-    """Event rows in the Parquet at `place`. A worker reads a row group; Spark brings equal values together."""
+    """Event rows in the Parquet at `place`. A worker reads a row group; Spark groups rows with equal values."""
 
     def __init__(self, context: Any, place: Path, known: frozenset[str] = OPTIONAL_COLUMNS) -> None:
         self.known = known & {*check_events(place)}
@@ -27,7 +27,7 @@ class SparkRows:
         self._divided: dict[str, Any] = {}
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
-        """Return `make(piece)` of each piece; equal values of `by` are in one piece."""
+        """Return `make(piece)` of each piece. Rows with the same value of `by` are in one piece."""
         if not by:
             return list(self._tables.map(make).collect())
         columns = (*COMMON_COLUMNS, *([CUSTOMER_COLUMN] if by == CUSTOMER_COLUMN else []))

@@ -15,7 +15,7 @@ RECORDS_PER_TASK: Final = 500_000
 
 
 def write_events(place: Path, refused: Mapping[str, int], *, context: Any, reader: RunReader) -> set[int]:
-    """Read each partition in a task, then join all records of an event in one: an EventWriter."""
+    """Read each partition in a task; then one task joins all records of an event. Implements EventWriter."""
     parts = reader.partitions(reader.events)
     tasks = max(context.defaultParallelism, -(-reader.count() // RECORDS_PER_TASK))
     records = context.parallelize(parts, len(parts)).flatMap(partial(_read, reader.folder)).keyBy(event_id)

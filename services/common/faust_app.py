@@ -56,7 +56,7 @@ class ServiceSettings(KeyedTopics):
 def make_app(
     connection: Connection, group: Group, settings: ServiceSettings, may_write: Callable[[], None]
 ) -> faust.App:
-    """Return a configured app for `group` that is not started. may_write: may raise KafkaError before each write."""
+    """Return a configured app for `group`, not started. may_write: called before each write; may raise KafkaError."""
     name = qualified(connection.namespace, group)
     folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ class ProcessPausedError(KafkaError):  # type: ignore[misc]
 
 
 class Pulse(threading.Thread):
-    """Detects pauses of the process from its start on, independent of its event loops. `start` it once."""
+    """Detects pauses of the whole process from its start on, in a thread of its own. Call `start` once."""
 
     def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         super().__init__(daemon=True, name="pulse")
@@ -223,7 +223,7 @@ class Pulse(threading.Thread):
         self._last_s = now_s  # set after gap_s: two threads read both
 
     def require_no_pause(self) -> None:
-        """Raise ProcessPausedError if the process was ever paused too long, even before the next beat."""
+        """Raise ProcessPausedError if the process was ever paused too long. A pause that has just ended counts too."""
         self.beat()
         if self.gap_s:
             raise ProcessPausedError(self.describe_pause())

@@ -1,10 +1,9 @@
 """A fence against zombies: refuses the output of a Payment replica that lost its partition without noticing.
 
-Each record carries the offset of its event and the token (generation and epoch) of the replica that served it. A new
-owner serves its partition in order from its first offset. If its newer token was seen at or before a record's offset
-and also at or after it, the new owner has served that event. A record with an older token is then a repeat, and it is
-refused. Any other record passes, for example one that the old owner committed before the new owner began. This also
-holds if the group's generations start again from 1.
+Each record has the offset of its event and the token (generation and epoch) of the replica that served it. The fence
+remembers the first and the last offset that it has seen with each token. A new owner serves its partition in order. So
+it has served every event between its first and last offset. A record with such an offset and an older token is refused
+as a repeat. Any other record passes, for example one that the old owner committed before the new owner began.
 """
 
 import logging
@@ -53,8 +52,8 @@ class _OwnerSpan:
 class Fence:
     """Remembers which owner served which offsets of each partition of payments.requested.
 
-    A generation is older than another if it is lower and its epoch is not higher. A deleted group counts from 1 again,
-    but under a newer plan. Each input partition has its own memory, because events are ordered only within a partition.
+    A token is older than another if its generation is lower and its epoch is not higher. (A deleted group starts at
+    generation 1 again, in a newer plan.) Each input partition has its own memory, as events are ordered only within it.
     """
 
     def __init__(self, spans: int = MAX_OWNERS_PER_PARTITION, places: int = MAX_PARTITIONS) -> None:

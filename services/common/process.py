@@ -132,7 +132,7 @@ async def _start_and_watch(service: Service, stop_requested: asyncio.Event) -> N
 
 
 async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunner | None:
-    """Listen on the configured port. Return None without one. Raises ServiceError if the port is not available."""
+    """Listen on the configured port. Return None without a port. Raises ServiceError if the port is not available."""
     if not settings.http_port:
         return None
 

@@ -1,4 +1,4 @@
-"""Reads back a stage's own output before the stage starts: as many records as its input may repeat.
+"""Reads back the last records of a stage's own output before the stage starts: those that its input may repeat.
 
 Foreign and malformed records are skipped and counted. Transaction markers are not counted.
 """
@@ -64,7 +64,7 @@ async def count_uncommitted(connection: Connection, group: str, inputs: Iterable
 async def read_tails(connection: Connection, tails: Mapping[str, int], take: TakeRecord) -> int:
     """Pass the last records of each partition to `take`, except tombstones. Return how many were skipped.
 
-    tails: topic → number of offsets. Raises ServiceError if the broker does not deliver them within the deadline.
+    tails: topic → offsets to read of each partition. Raises ServiceError if the broker does not deliver them in time.
     """
     try:
         async with asyncio.timeout(READ_DEADLINE_S):

@@ -1,6 +1,6 @@
 """Input records of a stage, their effects, and the encoding of both. Independent of Faust and Kafka.
 
-A record that cannot be decoded is refused with the reason. Nothing is guessed. Ids are deterministic: a repeat of the
+A record that cannot be decoded is refused with the reason. No field is guessed. Ids are deterministic: a repeat of the
 same work has the same id, in any process and at any time.
 
 The dead letter of a refused record always fits into its topic and shows no card number. Text from other programs is cut

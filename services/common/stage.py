@@ -58,7 +58,7 @@ class Slot:
         self._waiting += 1
 
     def confirm(self) -> None:
-        """Count a confirmed output, or the end of the decision, and acknowledge all records that this completes."""
+        """Count one confirmation, of an output or of the decision. Acknowledge all records that are complete now."""
         self._waiting -= 1
         queue = self._queue
         while queue and queue[0]._waiting == 0:
@@ -101,9 +101,9 @@ class Acknowledgements:
 
 
 def may_take(uncommitted: deque[int], offset: int, committed: int | None, limit: int = MAX_UNCOMMITTED) -> bool:
-    """Add an offset to those that may be read again and return True. Return False if they are too many.
+    """Add `offset` to `uncommitted` and return True. Return False if `uncommitted` already has `limit` offsets.
 
-    committed: the offset from which the partition would be read again; None if unknown.
+    uncommitted: offsets taken since the last commit. committed: the committed offset, None if unknown.
     """
     while committed is not None and uncommitted and uncommitted[0] < committed:
         uncommitted.popleft()
@@ -114,7 +114,7 @@ def may_take(uncommitted: deque[int], offset: int, committed: int | None, limit:
 
 
 class RecentIds:
-    """A set of ids that drops the oldest. The newest id alone is not enough: a crash may change their order."""
+    """The newest ids; older ones are dropped. One id is not enough, because a crash may change the order of the ids."""
 
     def __init__(self, retention: int = MIN_REMEMBERED_IDS) -> None:
         self._least = self._retention = retention
@@ -128,7 +128,7 @@ class RecentIds:
             del self._ids[next(iter(self._ids))]
 
     def update(self, identities: Iterable[str]) -> None:
-        """Add all ids read back. They stay until the usual number of new ids was added."""
+        """Add all ids that were read back. They stay until `retention` new ids (default 50,000) were added."""
         identities = list(identities)
         self._retention = self._least + len(identities)
         for identity in identities:

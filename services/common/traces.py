@@ -98,7 +98,7 @@ def begin(name: str) -> AbstractContextManager[object]:
 
 
 def headers() -> Headers | None:
-    """Return the headers of a record written now: the context of the current span. None without traces."""
+    """Return the headers of a record written now: the context of the current span. None if traces are off."""
     carrier: dict[str, str] = {}
     if on:
         on.propagator.inject(carrier)

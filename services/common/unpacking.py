@@ -1,4 +1,4 @@
-"""Unpacks fetched batches within limits. A batch that cannot be read becomes one refused record and ends no consumer.
+"""Unpacks fetched batches within limits. A batch that cannot be read becomes one refused record. The consumer goes on.
 
 Brokers limit only the packed size. A batch of 16 kB may unpack to 500 MB, and aiokafka would unpack it at once. Brokers
 also accept header names that are not UTF-8, for which aiokafka raises an error.
@@ -43,7 +43,7 @@ class Unreadable(bytes):
 
 
 def limit_unpacking(max_batch_mb: float = MAX_BATCH_MB) -> None:
-    """Patch aiokafka in this process. Bytes of a header name that are not UTF-8 appear as `\\xe4`."""
+    """Patch aiokafka in this process. In header names, bytes that are not UTF-8 become text such as `\\xe4`."""
     global _max_batch_bytes  # noqa: PLW0603  # aiokafka's decoders have no other argument
     _max_batch_bytes = round(max_batch_mb * 1e6)
     fetcher.MemoryRecords = Records
@@ -55,7 +55,7 @@ def limit_unpacking(max_batch_mb: float = MAX_BATCH_MB) -> None:
 
 @contextmanager
 def poll_limit(max_bytes: int) -> Iterator[None]:
-    """Leave fetched batches packed once a poll in this block has returned `max_bytes`. They are fetched again."""
+    """Once a poll in this block has returned `max_bytes`, other fetched batches stay packed and are fetched again."""
     token = _poll_bytes_left.set(max_bytes)
     try:
         yield

@@ -125,7 +125,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         }
 
     def topic_of(self, members: Mapping[str, Any]) -> str:
-        """Return the topic of the plan, if a member reads it; else the one that most members read."""
+        """Return the topic of the plan, if a member reads it; else the topic that most members read."""
         topics = Counter(topic for member in members.values() if member for topic in member.subscription)
         if (plan := self._newest_plan()) is not None and plan.topic in topics:
             return plan.topic
@@ -181,7 +181,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
 
 
 def decode_subscription(encoded: bytes) -> Any:
-    """Return a member's subscription; None if it cannot be read, or names a topic by no text."""
+    """Return a member's subscription; None if it cannot be read, or if the name of a topic is not text."""
     with suppress(Exception):  # another program may send any bytes
         found = ConsumerProtocolMemberMetadata.decode(encoded)
         return found if all(isinstance(topic, str) for topic in found.subscription) else None
@@ -189,7 +189,7 @@ def decode_subscription(encoded: bytes) -> Any:
 
 
 def decode_metadata(member: Any, topic: str) -> MemberMetadata | str:
-    """Return a member's metadata, or why it may not serve `topic`. member: its subscription; None: not readable."""
+    """Return a member's metadata, or why the member may not serve `topic`. member: subscription; None: not readable."""
     if member is None:
         return "its subscription cannot be read"
     if list(member.subscription) != [topic]:

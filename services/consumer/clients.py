@@ -189,9 +189,9 @@ SILENCE_S: Final = CHECK_INTERVAL_S * MAX_SILENT_CHECKS
 async def wait_for_silence(
     nodes: Callable[[], Iterable[int]], ping: Callable[[int], Awaitable[object]], *, pause_s: float = CHECK_INTERVAL_S
 ) -> None:
-    """Return once none of the brokers `nodes` has answered for MAX_SILENT_CHECKS checks.
+    """Return once none of the brokers `nodes` has answered in MAX_SILENT_CHECKS checks in a row, `pause_s` apart.
 
-    All brokers are pinged concurrently, so that one that hangs does not delay the answer of another. `ping` raises
+    All brokers are pinged concurrently, so that a broker that hangs does not delay the answer of another. `ping` raises
     KafkaError if a broker cannot be reached.
     """
     pings: dict[int, asyncio.Future[None]] = {}

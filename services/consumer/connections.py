@@ -1,12 +1,12 @@
 """aiokafka's client, changed so that a broker whose host has vanished delays no request to another broker.
 
-aiokafka sets up one connection at a time. While it waits for a silent host, no request reaches the other brokers, and
-each waiting request then tries the same host again. Without an answer it does not refresh the metadata. Only a fetch
-notices that another broker leads a partition now. An offset query would repeat its request to the old leader for ever.
+aiokafka sets up one connection at a time. While it waits for a silent host, no request reaches the other brokers. Then
+each waiting request tries the silent host again, and the metadata is not refreshed. In aiokafka only a fetch notices
+that a partition has a new leader. An offset query would be sent to the old leader for ever. `Client` changes all this.
 
-A broker delays the answer to an empty fetch, and answers nothing else on that connection until then. So a fetch can be
-recalled: the client ignores its answer and sends the next fetch on the other of two connections. A partition that was
-just taken does not wait.
+If a fetch finds no records, the broker delays its answer, and answers nothing else on that connection meanwhile. So a
+fetch can be recalled: the client ignores its answer and sends the next fetch on a second connection. A partition that
+was just taken does not wait for the delayed answer.
 """
 
 import asyncio
@@ -119,7 +119,7 @@ class RecallingClient(Client):
         return answer.result()
 
     def recall(self) -> None:
-        """Recall the fetch at every broker, unless that broker still delays the one recalled before it."""
+        """Recall the fetch at every broker, except brokers that have not answered the previously recalled fetch."""
         self.recalled_s = monotonic_s()
         for connections in self._fetch_connections.values():
             connections.swap()
@@ -139,7 +139,7 @@ class _FetchConnections:
         self._recalled: asyncio.Future[None] | None = None
 
     def sent(self, answer: "asyncio.Future[Any]") -> "tuple[asyncio.Future[Any], asyncio.Future[None]]":
-        """Note the answer to a fetch on the next connection. Return it with a future that is done at a recall."""
+        """Note `answer`, to a fetch sent on the connection `next`. Return it, and a future that is done at a recall."""
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved: no warning by asyncio
         self._answers[self.next] = answer
         self._recalled = asyncio.get_running_loop().create_future()

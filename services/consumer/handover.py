@@ -117,7 +117,7 @@ class Handover:
     async def abandon(self) -> None:
         """Stop serving while the group cannot be reached.
 
-        The partitions count as lost: state saved by a listener would be ahead of the committed offsets.
+        Calls `on_partitions_lost`, not released: state saved by a listener would be ahead of the committed offsets.
         """
         owned = self.queues.owned_partitions
         self.queues.close(owned)
@@ -125,7 +125,7 @@ class Handover:
         await self.lose_all()
 
     def lose_all(self) -> "asyncio.Future[None]":
-        """Drop all partitions, which the group has given to others. The future is done when the listener returns."""
+        """Drop all partitions, which others own or may soon own. The future is done when the listener has returned."""
         owned = self.queues.owned_partitions
         self.queues.drop(owned)
         self.committer.suspend()

@@ -180,17 +180,17 @@ class ListenerCalls:
     _last_call: "asyncio.Future[None] | None" = None
 
     def on_taken(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
-        """Announce the partitions that are not announced yet."""
+        """Call `on_partitions_taken` for those of `partitions` that are not announced as taken."""
         new = set(partitions) - self._taken_partitions
         self._taken_partitions |= new
         return self._call(self.listeners.on_partitions_taken, new)
 
     def on_released(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
-        """Announce the partitions that were announced as taken."""
+        """Call `on_partitions_released` for those of `partitions` that are announced as taken."""
         return self._call(self.listeners.on_partitions_released, self._forget(partitions))
 
     def on_lost(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
-        """Announce the partitions that were announced as taken."""
+        """Call `on_partitions_lost` for those of `partitions` that are announced as taken."""
         return self._call(self.listeners.on_partitions_lost, self._forget(partitions))
 
     def _forget(self, partitions: Iterable[int]) -> set[int]:

@@ -1,7 +1,7 @@
 """A member's lease: the proof that it is still in the group, and extra heartbeats to renew it.
 
-The lease fences the replica itself. If the group has not answered for a session, the replica may have been removed, so
-it starts no further event. The prober sends extra heartbeats: Kafka's own are too rare after unplanned changes.
+The lease fences the replica itself. If the group has not answered for `session_s`, it may have removed the replica. So
+the replica starts no further event. `Prober` sends extra heartbeats, as Kafka's own notice unplanned changes too late.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ CHECKS_PER_SESSION: Final = 12
 
 
 class Lease:
-    """A lease for one session (`session_s`). Each answer that proves the membership renews it from its request on.
+    """A lease that is valid for `session_s` seconds. Each answer that proves the membership renews it.
 
-    The lease counts from the request, because an answer may wait unread while the process is stopped.
+    The new lease begins when the request was sent, because an answer may wait unread while the process is stopped.
 
     The lease expires sooner in two cases:
     - `rebalance_timeout_s` after the last request whose answer showed that no rebalance was in progress. A rebalance
       completes after this time without the members that did not join it, even if they send heartbeats.
-    - After a gap, in which the process stood still for a third of a session (SIGSTOP, a suspended machine, a handler
+    - After a gap: the process stood still for more than a third of `session_s` (SIGSTOP, a suspended machine, a handler
       that blocks the CPU). The lease is valid again with the first answer to a request sent after the gap.
 
     The broker refuses the commits of a removed member. The lease keeps that member from repeating outputs.

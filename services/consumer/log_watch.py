@@ -1,7 +1,7 @@
-"""Detects that a partition has another log than the one that was read, so that the replica does not continue in it.
+"""Detects that a partition has another log than before, so that the replica does not continue in the wrong log.
 
 A log may end before the next offset to read, because it was truncated or re-created. It may begin after that offset,
-because retention was faster than this group. aiokafka would continue at the log's start and report nothing.
+because retention removed records before this group read them. aiokafka would continue at the log's start silently.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _ID_PREFIX: Final = "topic "  # precedes the topic's id in the metadata of commi
 
 
 class Position(TopicPartitionState):  # type: ignore[misc]  # aiokafka ships no types
-    """The state of a partition, which reports an offset out of range instead of jumping to the log's start."""
+    """State of a partition in aiokafka. It reports an offset out of range, and does not jump to the log's start."""
 
     def __init__(self, assignment: Any, partition: int, on_out_of_range: Callable[[int], None]) -> None:
         super().__init__(assignment)

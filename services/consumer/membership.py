@@ -76,9 +76,9 @@ class Membership:
             await self._follow_plan(self.plans.newest_plan)
 
     async def drain(self, drain_s: float) -> None:
-        """Serve until others have taken over all partitions, for `drain_s` at most. Then leave the group.
+        """Serve until others have taken over all partitions, for `drain_s` seconds at most. Then leave the group.
 
-        Eager: leave at once, because each of the two rebalances would stop all members.
+        Eager: leave at once. To drain and then leave takes two rebalances, and each would stop all members.
         """
         owned = self.handover.queues.owned_partitions
         if owned and not self.handover.is_eager and self.state is not ReplicaState.STOPPING:
@@ -141,7 +141,7 @@ class Membership:
             asyncio.get_running_loop().call_later(grace_s + GRACE_MARGIN_S, self.coordinator.request_rejoin)
 
     def on_membership_lost(self) -> None:
-        """Drop all partitions, because other members own them."""
+        """Drop all partitions, because other members own them or may soon own them."""
         self._run_in_background(self.handover.lose_all())
         self.on_change()
 

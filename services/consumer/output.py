@@ -114,8 +114,8 @@ def limit_batches(producer: AIOKafkaProducer, max_bytes: int) -> None:
 class Committer:
     """Commits the offsets of done events, in the name of one generation. While suspended, it sends no commit.
 
-    aiokafka sends JoinGroup and OffsetCommit on one connection, which the broker serves in order. A commit sent while
-    joining is answered after the rebalance, as one of an old generation, and aiokafka then discards its member id.
+    aiokafka sends JoinGroup and OffsetCommit on one connection, which the broker serves in order. A commit that is
+    sent during a join is refused after the rebalance, as its generation is old. Then aiokafka discards the member id.
     A member without a generation must not commit either, because an empty group would accept it.
     """
 
@@ -166,7 +166,7 @@ class Committer:
             return False
 
     async def commit(self) -> bool:
-        """Commit. Return whether the group has the offsets of all done events. No event starts `max_age_s` later."""
+        """Commit. Return whether the group has all offsets of done events. If not for `max_age_s`, events wait."""
         async with self._lock:
             self._queues.pass_over(self._coordinator.next_fetch_offsets)
             is_committed = await self._commit()
@@ -221,7 +221,7 @@ TOPIC_QUERY_MS: Final = 500  # pause between two queries for a progress topic th
 
 
 class ProgressReporter:
-    """Writes reports one at a time, with a producer of its own, so that no output waits for one."""
+    """Writes reports one at a time, with a producer of its own, so that no output waits for a report."""
 
     snapshot: Callable[[], Progress]
     """Returns the report to write."""

@@ -1,7 +1,7 @@
-"""The queues of owned partitions: each one's backlog, events in flight and retries, and the order of processing.
+"""The queues of owned partitions, with backlog, events in flight and retries, and the order of processing.
 
-A server keeps a reference to the queue of the event that it handles. A dropped queue has no effect any more, even if
-the replica takes the same partition again. `OffsetTracker` has the offset of a partition that may be committed.
+A server keeps a reference to the queue of the event that it handles. If that queue is dropped meanwhile, the event has
+no effect, even if the replica takes the partition again. `OffsetTracker` has the partition's offset to commit.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class OffsetTracker:
         self.uncommitted += len(offsets)
 
     def undo_begin(self, offsets: Sequence[int]) -> bool:
-        """Forget that these events were begun. Return whether that was possible."""
+        """Forget that these events were begun. Return False, without effect, if others were begun after them."""
         if list(self.in_flight)[-len(offsets) :] != list(offsets):  # others were begun after them
             return False
         for _ in offsets:
@@ -100,7 +100,7 @@ class PolledRecord(NamedTuple):
 
 
 def arrived_s(timestamp_ms: int, received_us: int, now_s: float) -> float:
-    """Return the arrival time of a record that is polled now, by the clock of `now_s` and never after `now_s`."""
+    """Return the arrival time of a record polled at `now_s`: by its timestamp, at most MAX_HEAD_START_S earlier."""
     age_s = received_us / 1e6 - timestamp_ms / 1e3
     return now_s - min(max(age_s, 0.0), MAX_HEAD_START_S)
 
@@ -191,7 +191,7 @@ class PartitionQueue(OffsetTracker):
         return None if self.cut_off_reason else super().committable_offset
 
     def may_start(self, max_handlers: int) -> bool:
-        """Return whether the partition's next event may start now, with at most `max_handlers` running."""
+        """Return whether the partition's next event may start now. At most `max_handlers` of its handlers may run."""
         if self.running_handlers >= max_handlers or self.is_dropped:
             return False
         if self._due:
@@ -240,7 +240,7 @@ class PartitionQueue(OffsetTracker):
         self._mark_idle()
 
     def retry(self, batch: Batch) -> bool:
-        """Keep a batch for its next attempt. Return False if its events are back in the backlog instead."""
+        """Keep a batch for its next attempt. Return False if it went back to the backlog of a closed queue."""
         self._retried.append(batch)
         if not self.is_open:
             self.give_back()
@@ -360,7 +360,7 @@ class PartitionQueues:
         self._offer(self[partition])
 
     async def wait_until_idle(self, partitions: Iterable[int], timeout_s: float) -> set[int]:
-        """Wait until no event is in flight. Return the partitions where that was reached within the timeout."""
+        """Wait, at most `timeout_s`, until no event is in flight. Return the partitions without an event in flight."""
         queues = {partition: self._queues[partition] for partition in partitions}
         waits = [asyncio.ensure_future(queue.wait_until_idle()) for queue in queues.values() if not queue.is_idle]
         if waits:
@@ -377,7 +377,7 @@ class PartitionQueues:
             self.full_partitions.discard(partition)
 
     def cut_off(self, partition: int, reason: str) -> None:
-        """Accept no more records, because they would not continue the log."""
+        """Accept no more records of the partition, because they would not continue the log that was read."""
         self[partition].cut_off_reason = reason
         self.full_partitions.discard(partition)
 
@@ -390,7 +390,7 @@ class PartitionQueues:
             self._offer(queue)
 
     def pass_over(self, positions: Mapping[int, int]) -> None:
-        """Note the next offset that the client will fetch of each partition. See `PartitionQueue.pass_over`."""
+        """Note for each partition the offset that the client will fetch next. See `PartitionQueue.pass_over`."""
         for partition in positions.keys() & self._queues.keys():
             self._queues[partition].pass_over(positions[partition])
 
@@ -410,7 +410,7 @@ class PartitionQueues:
         return None
 
     def hold(self, is_held: bool) -> None:
-        """Set whether no event may start. False also wakes partitions that waited for a commit."""
+        """If `is_held`, let no event start. Else let events start, also in partitions that waited for a commit."""
         self.is_held = is_held
         for queue in self._queues.values():
             self._offer(queue)
@@ -422,7 +422,7 @@ class PartitionQueues:
         self._offer(queue)
 
     def retry(self, queue: PartitionQueue, batch: Batch, after_s: float) -> None:
-        """Retry a batch after the pause. If its partition is being given up, its next owner retries it."""
+        """Retry a batch after `after_s` seconds. If it went back to a closed queue's backlog, the next owner does."""
         if queue.retry(batch):
             asyncio.get_running_loop().call_later(after_s, self._due, queue, batch)
 

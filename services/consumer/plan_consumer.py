@@ -55,8 +55,8 @@ class PlanConsumer:
     docs/reference/consumer-api.md explains handlers, failed events and listeners.
 
     replica: its name in plans. If two live processes share a name, the one that joined later owns the partitions.
-    handle, or handle_batch: may return an awaitable, such as the future of `send`. The event is done once that is.
-    on_error: gets an event that has failed for good and its last exception. It excludes a topic of dead letters.
+    handle, or handle_batch: if it returns an awaitable (the future of `send`), the event is done once the awaitable is.
+    on_error: gets an event that has failed for good and its last exception. Cannot be combined with dead letters.
     busy_s: returns the total seconds of work, if the handler measures it itself. None: the time spent in the handler.
     latencies: observes the latency of each event, if the handler reports it. None: measured from the event's timestamp.
     """
@@ -136,7 +136,7 @@ class PlanConsumer:
         return await (self._outbox or self._clients.output).send(topic, key, value)
 
     def pause(self, partition: int) -> None:
-        """Start no further event of a partition until `resume` or its move. Raises KeyError if it is not assigned."""
+        """Start no event of a partition until `resume`, or until it moves. Raises KeyError if it is not assigned."""
         self._queues.pause(partition)
 
     def resume(self, partition: int) -> None:

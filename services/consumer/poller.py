@@ -152,7 +152,7 @@ def recall_fetches(consumer: Any) -> None:
 
 
 def set_fetch_wait(consumer: Any, *, is_idle: bool) -> None:
-    """Set the wait of empty fetches. is_idle: a whole poll has found no records, and no partition is paused."""
+    """Set how long brokers delay an empty fetch. is_idle: a whole poll found no records, and no partition is paused."""
     is_quiet = is_idle and monotonic_s() - consumer._client.recalled_s > MIN_QUIET_S
     consumer._fetcher._fetch_max_wait_ms = IDLE_FETCH_WAIT_MS if is_quiet else BUSY_FETCH_WAIT_MS
 

@@ -129,7 +129,7 @@ def decide(
 
 
 def last_owners(metadata: Mapping[str, MemberMetadata]) -> dict[int, str]:
-    """Return partition → member id of the last owner. A claim of a newer generation precedes an older one."""
+    """Return partition → member id of the last owner. If members claim the same, the newest generation counts."""
     claims: dict[int, tuple[int, str]] = {}
     for member_id, member in metadata.items():
         for partition in member.owned:

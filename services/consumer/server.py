@@ -62,7 +62,7 @@ class Server:
         """Seconds spent in handlers since the start."""
 
     async def run(self) -> None:
-        """Serve until cancelled. Close the queues first, because an event that is cancelled here is not committed."""
+        """Serve until cancelled. Close the queues before, because an event that is cancelled is not committed."""
         while True:
             await self._lease.wait_until_valid()
             work = self._queues.take()
@@ -82,7 +82,7 @@ class Server:
 
     @property
     def events_late(self) -> int:
-        """Events handled more than W after their poll."""
+        """Events whose handling ended more than the latency target (W) after their poll."""
         return sum(self.latency_counts[COUNTS_WITHIN_TARGET:])
 
     def longest_handler_s(self) -> float:
@@ -224,7 +224,7 @@ MAX_ERROR_CHARS: Final = 1000
 def encode_dead_letter(
     stage: str, event: Event, error: Exception, at_us: int, max_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
 ) -> tuple[bytes | None, bytes]:
-    """Return key and value of an event's dead letter. Its reasons are those of a Refused error, else the error's text.
+    """Return key and value of an event's dead letter. Its reasons: those of a Refused `error`, else the error's text.
 
     max_bytes: limit for key and value together. If it is low, the event's value is left out.
     """

@@ -1,7 +1,7 @@
 """Queries a topic's id and its largest record size.
 
 Kafka gives each new topic an id. A different id under the same name means a different log. aiokafka's requests do not
-return it; DescribeTopicPartitions (Kafka 3.7) does. If a record is too large, a broker refuses its whole batch, and an
+return ids; DescribeTopicPartitions (Kafka 3.7) does. If a record is too large, a broker refuses its whole batch, and an
 idempotent producer cannot recover from that. So such a record is refused before it is sent.
 """
 

@@ -105,7 +105,7 @@ class Transactions:
         self._producer: AIOKafkaProducer | None = None
 
     async def start(self) -> None:
-        """Connect, and end an open transaction of this id's last producer. May be called again after an error."""
+        """Connect, and end an open transaction of the last producer with this id. May be repeated after an error."""
         producer = AIOKafkaProducer(
             **self._connection, transactional_id=self._id, transaction_timeout_ms=self._timeout_ms, linger_ms=0
         )
@@ -137,7 +137,7 @@ class Transactions:
     ) -> None:
         """Write records and offsets in one transaction. Raises KafkaError if nothing was written. A retry is possible.
 
-        REFUSED_ERRORS: this replica is not a member of the current generation. TransactionLostError: it may not be one.
+        REFUSED_ERRORS: this replica is not in the current generation. TransactionLostError: it may no longer be in it.
         """
         if self._producer is not None and self._producer.client.has_unanswered:
             await self._discard_producer(self._producer)  # the next one has a new epoch, which fences such requests

@@ -39,7 +39,7 @@ ALIVE_ANSWER: Final = Answer(b'{"alive":true}')
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Vitals:
-    """Collects progress, health and metrics of a running replica. A report also resets the values of its interval."""
+    """Collects progress, health and metrics of a replica. Each report resets its service times and rebalances."""
 
     replica: str
     incarnation: str
@@ -157,10 +157,10 @@ def shorten_reasons(reasons: Sequence[str]) -> tuple[str, ...]:
 
 
 class Pages:
-    """Serves `/healthz` (200, or 503 with the reasons) and `/metrics`, from the replica's own event loop.
+    """Serves `/healthz` (200, or 503 with the reasons) and `/metrics`. While the event loop is blocked, all are 503.
 
     Probes for Kubernetes: `/readyz` is `/healthz`, but 503 outside the group. `/livez` is 200 if the event loop runs,
-    whatever the health: while Kafka is away all replicas are unhealthy, and a restart would not help.
+    also if the replica is unhealthy: while Kafka is away all replicas are, and a restart would not help.
     """
 
     def __init__(self, host: str, port: int, vitals: Vitals) -> None:
@@ -180,7 +180,7 @@ class Pages:
     def start(self, brokers: str) -> str:
         """Listen, if a port is configured. Return the address for clients, HOST:PORT, or "". Call it in the event loop.
 
-        brokers: HOST:PORT,…. If it listens on all addresses, the one on the way to the first broker is returned.
+        brokers: HOST:PORT,…. If it listens on all addresses, the one that reaches the first broker is returned.
         Raises ReplicaError if the port is taken.
         """
         if not self._port:
@@ -230,7 +230,7 @@ class Pages:
 
 
 def local_address_towards(brokers: str) -> str:
-    """Return the local address on the way to the first of `brokers`, without sending anything."""
+    """Return the local address from which packets go to the first of `brokers`. No packet is sent."""
     host, _, port = brokers.split(",", maxsplit=1)[0].rpartition(":")
     with suppress(OSError, ValueError):
         family, kind, _, _, address = socket.getaddrinfo(host.strip("[] "), int(port), type=socket.SOCK_DGRAM)[0]

@@ -1,7 +1,7 @@
 """`python -m services.notification.replica`: a replica of a Notification group that follows plans.
 
-It has the rules of the service on Faust. A group reads one topic, and the scaled group reads shipments. A replica that
-is configured to read payments sends the messages for declined ones. A single replica without a plan does that.
+It has the rules of the service on Faust. A group reads one topic. The scaled group reads shipments. Messages for
+declined payments need a second group that reads payments. One replica without a plan is enough for that group.
 """
 
 import sys

@@ -79,7 +79,7 @@ class AcceptedOrder:
 
 
 class Routing:
-    """Chooses the partition of payments.requested for each request. The counts are those of this process."""
+    """Chooses the partition of payments.requested for each request. It counts only the requests of this process."""
 
     def __init__(self, rule: Partitioner, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
         self._partitions = partitions
@@ -90,7 +90,7 @@ class Routing:
     def partition(self, customer: str, chosen: int | None) -> int:
         """Return the partition of a request. Raises ValueError if `chosen` is out of range.
 
-        chosen: partition requested by the load. `explicit` uses it, and falls back to `kg` without it.
+        chosen: partition requested by the load, used by `explicit` only. If it is None, `explicit` chooses as `kg`.
         """
         if not self._follows_load or chosen is None:
             return self._source.choose(customer)
@@ -99,7 +99,7 @@ class Routing:
         return chosen
 
     def record_wait(self, payment: PaymentSettled) -> None:
-        """Record how long a request waited in its partition, from the timeline of its payment."""
+        """Record the time from a request's acceptance to the end of its service, from the timeline of its payment."""
         at = payment.timeline
         if at.partition is None or at.accepted_us is None or at.done_us is None or at.partition >= self._partitions:
             return

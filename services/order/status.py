@@ -83,7 +83,7 @@ class StatusBoard:
         return _decode(self._store[order_id.encode()])
 
     def is_repeat(self, order_id: str, fingerprint: str, at_us: int) -> bool | None:
-        """Return whether a recent order has this content. None: the order or its content is unknown, or rejected."""
+        """Return whether a recent order has this content. None: it was rejected, or its id or content is unknown."""
         if value := self._store.get(order_id.encode()):
             status = _decode(value)
             is_known = status.fingerprint and status.status is not Status.REJECTED

@@ -37,7 +37,7 @@ def parcel(shipment_id: str, amount_minor: int) -> str:
 
 
 def delivery_day(placed_us: int, working_days: int) -> date:
-    """Return the delivery day: dispatch (the next day after the cut-off) plus `working_days`, without Sundays."""
+    """Return the day of dispatch (after the cut-off: the next day) plus `working_days`. Sundays are skipped."""
     placed = datetime.fromtimestamp(placed_us // 1_000_000, UTC)
     day = placed.date() + timedelta(days=1 if placed.time() >= CUT_OFF else 0)
     while day.weekday() == _SUNDAY:

@@ -128,8 +128,6 @@ class LiveAutoscaler:
             obeys_plans=obeys_plans,
             is_source=lambda one, of: one.identity == of.incarnation if is_led else one.is_source_of(of),
         )
-        if is_led:
-            self._reports.instances = lambda: self._scaler.instances
         self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
         self._offsets = OffsetReader.of(connection, settings, interval_s, partitions=partitions, is_foreign=is_led)
         self._offsets.count_partitions(DEADLINE_S)

@@ -1,7 +1,7 @@
 """Settings of the live autoscaler."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -88,19 +88,18 @@ ENOUGH_PARTITIONS: Final = must(
 )
 
 
-def _is_led(of: Mapping[str, Any]) -> bool:
-    return bool(of["consumers"] == "led")
-
-
 LED_RULES: Final = (
-    must("consumers", lambda of: not (_is_led(of) and of["runtime"]), "must be ours with runtime"),
+    must("consumers", lambda of: not (of["consumers"] == "led" and of["runtime"]), "must be ours with runtime"),
     must(
         "replica_command",
-        lambda of: of["replica_command"] or of["launcher"] != "processes" or not _is_led(of),
+        lambda of: of["replica_command"] or of["launcher"] != "processes" or of["consumers"] == "ours",
         "must start your consumer if consumers = led",
     ),
-    must("absence_grace_s", lambda of: not (_is_led(of) and of["absence_grace_s"]), "must be 0 if consumers = led"),
-    must("led_protocols", lambda of: all(of["led_protocols"]) and of["led_protocols"], "must name an assignor"),
+    must(
+        "absence_grace_s",
+        lambda of: not (of["consumers"] == "led" and of["absence_grace_s"]),
+        "must be 0 if consumers = led",
+    ),
 )
 
 

@@ -19,12 +19,10 @@ from kafka_helpers import DEADLINE_S, admin, end_offsets, wait_for
 from tailpack.local.jars import ensure, java
 
 HERE = Path(__file__).parent
-HEARTBEAT_MS = 300
 
 
 @cache
 def compiled(folder: Path) -> Path:
-    """Compile the Java consumer into `folder`."""
     compiler = [str(Path(java()).with_name("javac")), "-cp", f"{ensure('kafka')}/*", "-d", str(folder)]
     subprocess.run([*compiler, str(HERE / "PlainConsumer.java")], check=True, timeout=DEADLINE_S)
     return folder
@@ -46,11 +44,15 @@ class ForeignGroup:
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     _stop: Event = field(default_factory=Event)
 
+    def __post_init__(self) -> None:
+        self.topic, self.events = f"{self.name}.events", self.folder / "events"
+
     def __enter__(self) -> "ForeignGroup":
         self.events.mkdir(parents=True, exist_ok=True)
         self._admin = admin(self.kafka)
         self._admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result(DEADLINE_S)
         self._thread = Thread(target=self._produce, daemon=True)
+        self.load = self._thread.start
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -62,14 +64,10 @@ class ForeignGroup:
             for log in sorted(self.folder.glob("*.log")):
                 print(f"--- {log.name}\n{log.read_text()[-3000:]}")  # noqa: T201
 
-    @property
-    def topic(self) -> str:
-        return f"{self.name}.events"
-
     def command(self) -> list[str]:
         options = {
             "bootstrap.servers": self.kafka, "group.id": self.name, "topic": self.topic, "work.s": str(self.work_s),
-            "auto.offset.reset": "earliest", "heartbeat.interval.ms": str(HEARTBEAT_MS),
+            "auto.offset.reset": "earliest", "heartbeat.interval.ms": "300",
             "session.timeout.ms": str(self.session_ms), "partition.assignment.strategy": self.assignor,
         }  # fmt: skip
         if self.client == "java":
@@ -81,30 +79,18 @@ class ForeignGroup:
             start = [sys.executable, str(HERE / "plain_consumer.py"), self.client]
         return start + [f"{key}={value}" for key, value in options.items()]
 
-    @property
-    def events(self) -> Path:
-        return self.folder / "events"
-
     def start(self, *names: str) -> None:
-        """Start consumers, as a user would without an autoscaler."""
         for name in names:
             environ = {**os.environ, "TAILPACK_REPLICA": name, "LOG_FOLDER": str(self.events)}
             with (self.folder / f"{name}.log").open("ab") as log:
                 self.processes[name] = subprocess.Popen(self.command(), env=environ, stdout=log, stderr=log)
 
     def stop(self, *names: str) -> None:
-        """Stop consumers as a user would."""
         for name in names:
             self.processes[name].send_signal(signal.SIGTERM)
-        for name in names:
             self.processes.pop(name).wait(DEADLINE_S)
 
-    def load(self) -> None:
-        """Produce events to the partitions in turn until the end of the block, or of `served`."""
-        self._thread.start()
-
     def unload(self) -> None:
-        """End the load."""
         self._stop.set()
         self._thread.join(DEADLINE_S)
 
@@ -118,7 +104,6 @@ class ForeignGroup:
         assert producer.flush(DEADLINE_S) == 0
 
     def logs(self) -> dict[str, list[tuple[int, str, list[int]]]]:
-        """Return NAME.PID → lines of time (µs), kind and numbers, oldest first."""
         found: dict[str, list[tuple[int, str, list[int]]]] = {}
         for file in sorted(self.events.iterdir()):
             lines = [line.split() for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
@@ -144,11 +129,9 @@ class ForeignGroup:
         return self.handled()
 
     def handled(self) -> list[tuple[int, int]]:
-        """Return (partition, offset) of each event so far, as often as it was handled."""
         return [(at[0], at[1]) for lines in self.logs().values() for _, kind, at in lines if kind == "E"]
 
     def events_after_revocation(self) -> int:
-        """Return how many events a consumer served in partitions that it did not own then."""
         return sum(held(lines)[1] for lines in self.logs().values())
 
 

@@ -12,8 +12,7 @@ from autoscaler.live.problems import PERSISTENT_TICKS
 from autoscaler.model import GroupObservation
 from contracts.waiting import WaitTimeoutError, until
 
-JOIN_DEADLINE_S: Final = 30.0
-"""Longest wait for the first rebalance. Consumers with default settings notice it within 3 s."""
+JOIN_DEADLINE_S: Final = 30.0  # consumers with default settings notice the first rebalance within 3 s
 
 
 class LedGroup(LiveGroup):
@@ -22,7 +21,7 @@ class LedGroup(LiveGroup):
     def __init__(self, *arguments: Any, reports: Any, **more: Any) -> None:
         super().__init__(*arguments, reports=reports, **more)
         self._led: LedReports = reports
-        self._leader = self._led.leader
+        self._leader, self._led.instances = self._led.leader, lambda: self._scaler.instances
 
     def start(self, initial: tuple[str, ...]) -> None:
         """Join the group, then adopt or start replicas."""

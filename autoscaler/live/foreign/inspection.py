@@ -31,8 +31,7 @@ def inspect(connection: Connection, group: str, protocols: Collection[str]) -> s
     by_broker = (described := describe_group(connection, group)) and described.type is ConsumerGroupType.CONSUMER
     if reason := BY_BROKER if by_broker else _why_not(found, protocols):
         raise PreflightError(f"group {group} cannot be led: {reason}")
-    members = [one for one in found[5] if one[1] != PLANNER]
-    if not members:
+    if not (members := [one for one in found[5] if one[1] != PLANNER]):
         return f"leads group {group}, which is empty; its consumers must use one of {', '.join(protocols)}"
     return f"joins group {group} ({len(members)} consumers, assignor {found[4]})"
 

@@ -75,10 +75,8 @@ class Leader:
         self._due = asyncio.Event()
         self._main: asyncio.Task[None]
         self._thread = threading.Thread(target=self._run_thread, name="group leader", daemon=True)
-
-    def start(self) -> None:
-        """Join the group in the background."""
-        self._thread.start()
+        self.start = self._thread.start
+        """Joins the group, in the background."""
 
     def carry_out(self, plan: PlanRecord | None, replicas: Replicas) -> None:
         """Set the plan and the running replicas. If that changes an owner, a rebalance begins."""
@@ -124,17 +122,15 @@ class Leader:
         self._loop.close()
 
     async def _run(self) -> None:
-        try:
-            while not self.is_fenced:
-                try:
-                    await self._coordinator.connect()
-                    await self._lead()
-                except (KafkaError, OSError, TimeoutError) as failed:
-                    self.problem = f"group {self._coordinator.group}: {describe_error(failed)}"
-                    await self._coordinator.close()
-                    await asyncio.sleep(RETRY_S)
-        finally:
-            await self._coordinator.close()
+        while not self.is_fenced:
+            try:
+                await self._coordinator.connect()
+                await self._lead()
+            except (KafkaError, OSError, TimeoutError) as failed:
+                self.problem = f"group {self._coordinator.group}: {describe_error(failed)}"
+            finally:
+                await self._coordinator.close()
+            await asyncio.sleep(RETRY_S)
 
     async def _lead(self) -> None:
         """Rebalance when necessary, and send heartbeats in between. Raises KafkaError if the coordinator is lost."""
@@ -145,7 +141,6 @@ class Leader:
                 continue
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._due.wait(), self._settings.heartbeat_s)
-            if self._due.is_set():
                 continue
             answer = await self._coordinator.send(wire.HEARTBEAT, self._generation, self._member, PLANNER)
             if self._must_rejoin(answer.error_code):
@@ -251,18 +246,18 @@ class Leader:
             )
             return
         self._notify(f"taking over group {group}: {leader} leaves and rejoins; its uncommitted events are repeated")
-        member = self._coordinator.known.get(leader)
-        await self._coordinator.leave({leader: (member and member.instance_id) or None})
+        instance_id = self._coordinator.known.get(leader, Member(leader)).instance_id
+        await self._coordinator.leave({leader: instance_id or None})
 
     def _must_rejoin(self, code: int) -> bool:
         """Return whether the answer asks for a new join. Raises KafkaError if another coordinator is needed."""
-        error = for_code(code)
-        if error is NoError:
-            return False
-        if code == FENCED_INSTANCE_ID:
-            self.is_fenced = True
-        elif error is errors.UnknownMemberIdError:
+        error, self.is_fenced = for_code(code), code == FENCED_INSTANCE_ID
+        if error is errors.UnknownMemberIdError:
             self._member = ""
-        elif error not in (errors.RebalanceInProgressError, errors.IllegalGenerationError):
+        elif not self.is_fenced and error not in (
+            NoError,
+            errors.RebalanceInProgressError,
+            errors.IllegalGenerationError,
+        ):
             raise error(self._coordinator.group)
-        return True
+        return error is not NoError

@@ -37,8 +37,7 @@ class Replicas:
         The ids of a replica with several members are NAME-0, NAME-1, …, as Spring Kafka forms them.
         """
         for own in filter(None, (member.instance_id, member.client_id)):
-            fits = [name for name in self.addresses if own == name or own.startswith(f"{name}-")]
-            if fits:
+            if fits := [name for name in self.addresses if f"{own}-".startswith(f"{name}-")]:
                 return max(fits, key=len)
         here = [name for name, address in self.addresses.items() if address and address == member.host]
         return here[0] if len(here) == 1 else ""
@@ -112,8 +111,8 @@ def _owners(
     numbers, wanted = sorted(partitions), dict((plan.assignment if plan else None) or {})
     owners: dict[int, str] = {}
     for name, of_replica in planned.items():
-        own = [number for number in numbers if wanted.get(number) == name]
-        owners |= _in_turn(own, [member.id for member in of_replica], previous)
+        ids = [member.id for member in of_replica]
+        owners |= _in_turn([number for number in numbers if wanted.get(number) == name], ids, previous)
     rest = [number for number in numbers if number not in owners]
     if not owners:
         return _in_turn(rest, able, previous)

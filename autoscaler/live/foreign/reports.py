@@ -1,10 +1,12 @@
 """Reports of replicas that report nothing: what the group's coordinator and the committed offsets show of them."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Member, Replicas, describe_unknown
@@ -35,7 +37,6 @@ class LedReports:
         self.leader, self._topic = Leader(connection, settings, notify), settings.topic_in(connection.namespace)
         self.instances: Callable[[], Mapping[str, Instance]] = dict
         """Returns the running replicas and their instances."""
-        self.is_ours: Callable[[Progress], bool] = lambda report: True
         self.replicas = Replicas()
         self._newest: dict[str, Progress] = {}
         self._gone_s: dict[str, float] = {}
@@ -44,7 +45,7 @@ class LedReports:
         """Replica → identity of its instance, and its members."""
         self._exited: set[str] = set()
         """Ids of members whose instance has exited. They are in the group until it knows."""
-        self._work: dict[str, tuple[float, float]] = {}
+        self._work = defaultdict[str, NDArray[np.float64]](lambda: np.zeros(2))
         """Replica → events committed while it was busy, and the time that took, seconds."""
         self._rates = CommittedRates(self._count_work)
         self._state: object = None
@@ -62,21 +63,18 @@ class LedReports:
         if state == self._state:
             return MappingProxyType(self._newest)
         self._state, self.replicas = state, Replicas({name: one.address for name, one in running.items()})
-        for name, (identity, members) in list(self._members.items()):
+        for name, (identity, members) in self._members.items():
             if identities.get(name) != identity:
                 self._exited |= {member.id for member in members}
                 self.leader.remove(members)
-                del self._members[name]
         self._exited &= {member.id for member in view.members}
         by_name = self.replicas.by_name(member for member in view.members if member.id not in self._exited)
         self.unknown = describe_unknown(by_name.pop("", []))
-        for name in self._members.keys() - by_name.keys():
-            del self._members[name]
+        self._members = {name: (identities[name], tuple(found)) for name, found in by_name.items()}
         for name, found in by_name.items():
-            self._members[name] = identities[name], tuple(found)
             self._gone_s[name] = view.seen_s
             own = {number for member in found for number in view.places.get(member.id, {}).get(self._topic, ())}
-            events, busy_s = self._work.get(name, (0.0, 0.0))
+            events, busy_s = self._work[name].tolist()
             self._newest[name] = Progress(
                 replica=name, incarnation=identities[name], pid=0, member_id=found[0].id, rebalances=0, at_us=now_us(),
                 generation=max(0, view.generation), epoch=view.epoch, assigned_epoch=view.epoch,
@@ -97,8 +95,7 @@ class LedReports:
             self._rates.observe(at_s, owned, self._ends - lags, lags)
 
     def _count_work(self, name: str, events: float, seconds: float) -> None:
-        before, busy_s = self._work.get(name, (0.0, 0.0))
-        self._work[name] = before + events, busy_s + seconds
+        self._work[name] += events, seconds
 
     def newest(self, replica: str) -> Progress | None:
         """Return the newest report of `replica`, however old."""

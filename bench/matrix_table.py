@@ -259,7 +259,7 @@ def _chance(line: Line) -> str:
 
 
 def draw(found: Comparison, path: Path) -> None:
-    """Write an SVG plot with a panel for each case: share of late events over the axis, or else over the cost."""
+    """Write an SVG plot with a panel for each case: share of late events by axis value, or without an axis by cost."""
     import matplotlib as mpl  # noqa: PLC0415  half a second, needed only here
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -119,8 +119,8 @@ SIMULATION_ONLY: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(EventCost):
-    """A group that reads the output of the scaled group, or of the stage before; a list, `[[stages]]`. Other settings
-    are those of the other sections."""
+    """A group that reads the output of the scaled group, or of the stage before it. `[[stages]]` is a list. Other
+    settings are taken from the other sections."""
 
     name: str
     """Name of the stage: lower-case letters, digits and dashes."""

@@ -58,7 +58,7 @@ class Child:
         return self._process.poll() if self._process else None
 
     def ending(self) -> str:
-        """Return how it ended, and the last line of its log."""
+        """Return how the process ended, and the last line of its log."""
         status = self.exit_status
         how = "running" if status is None else describe_exit(status)
         return f"{how}: {last_log_line(self.log) or 'its log is empty'}"

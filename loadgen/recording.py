@@ -3,15 +3,18 @@
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
+from aiokafka.errors import OffsetOutOfRangeError
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as At
 
 from contracts.connection import Connection
+from contracts.record_reader import RecordReader
+from contracts.unpacking import Unreadable
 from loadgen.event_writer import NO_KEY, EventWriter, Row
 from loadgen.trace import key_hash
 
@@ -25,13 +28,13 @@ EARLIEST_MS: Final = 946_684_800_000
 MAX_AHEAD_MS: Final = 86_400_000
 """Largest lead of a producer's clock, ms. A later time of a record is an error, such as µs for ms."""
 BATCH: Final = 10_000  # records
-CLIENT: Final[dict[str, Any]] = {
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
-    "auto.offset.reset": "error",  # report it if retention removed the next record
-    "queued.max.messages.kbytes": 32_768,
-    "log_level": 0,
-}
+MAX_BATCH_MB: Final = 64
+"""Largest unpacked batch that is recorded."""
+CLIENT: Final[dict[str, Any]] = {"enable.auto.commit": False, "log_level": 0}
+READING: Final[dict[str, Any]] = {
+    "isolation_level": "read_committed",
+    "auto_offset_reset": "none",
+}  # none: report what was removed
 
 
 class RecordingError(Exception):
@@ -43,7 +46,7 @@ class Missing:
     """Records of the topic that are missing from a recording for the same reason."""
 
     reason: str
-    """open-transaction, time, removed or unread."""
+    """open-transaction, time, removed, unread or unreadable."""
     partitions: list[int]
     records: int
     """Upper bound of the number of missing records, because some offsets belong to no record."""
@@ -58,8 +61,7 @@ class Recording:
     """
 
     def __init__(self, connection: Connection, topic: str, group: str = "") -> None:
-        self._address = connection.bootstrap_servers
-        self._topic = topic
+        self._connection, self._address, self._topic = connection, connection.bootstrap_servers, topic
         self._errors: list[KafkaError] = []
         self._secret = secrets.token_bytes(16)  # never stored, so that keys cannot be found by trying
         own = {"group.id": group or "tailpack-record", "error_cb": self._errors.append}
@@ -70,20 +72,20 @@ class Recording:
             raise RecordingError(f"cannot create a Kafka client for {self._address}: {error.args[0].str()}") from error
         self._unstable: Mapping[int, int] = {}
         """Partition → number of offsets from the start of its first open transaction."""
-        self._removed, self._untimed = Counter[int](), Counter[int]()
-        """Partition → records that retention removed before they were read, and records with an impossible time."""
+        self._removed, self._untimed, self._unreadable = Counter[int](), Counter[int](), Counter[int]()
+        """Partition → records that retention removed before they were read, with an impossible time, unreadable."""
         self._first_untimed = ""
         try:
             self.partitions = self._count()
             ranges = self._ranges()
             self._ends = {number: end for number, (_, end) in ranges.items()}
-            self._begins = self._committed(group) if group else dict.fromkeys(self._ends, OFFSET_BEGINNING)
+            self._reached = {number: begin for number, (begin, _) in ranges.items()}
+            """Partition → offset before which everything was read."""
+            self._reached |= self._committed(group) if group else {}
         except RecordingError:
             self._close()
             raise
-        self._reached = {n: begin if self._begins[n] < 0 else self._begins[n] for n, (begin, _) in ranges.items()}
-        """Partition → offset before which everything was read."""
-        self.expected_records = sum(max(0, end - max(begin, self._begins[n])) for n, (begin, end) in ranges.items())
+        self.expected_records = sum(max(0, end - max(begin, self._reached[n])) for n, (begin, end) in ranges.items())
         """Upper bound of the records up to the ends. A compacted topic has fewer."""
 
     def run(self, into: EventWriter, *, seconds: float | None, on_progress: Callable[[int], None]) -> None:
@@ -92,6 +94,8 @@ class Recording:
         on_progress: gets the number of rows. Raises RecordingError if a broker is lost. After this error, and after a
         KeyboardInterrupt, `into` has the records read so far. The connection is always closed.
         """
+        begins = {(self._topic, number): begin for number, begin in self._reached.items()}
+        self._records = RecordReader(self._connection, begins, max_batch_mb=MAX_BATCH_MB, **READING)
         try:
             self._read(into, seconds, on_progress)
             with suppress(RecordingError):  # without an answer the last known state counts
@@ -99,6 +103,7 @@ class Recording:
                     self._ranges()
                 self._add_partitions()
         finally:
+            self._records.close()
             self._close()
 
     def missing(self) -> list[Missing]:
@@ -107,6 +112,7 @@ class Recording:
             "open-transaction": (self._unstable, "follow the start of an open transaction; end it and record again"),
             "time": (self._untimed, f"have an impossible time, first {self._first_untimed}; correct the producer"),
             "removed": (self._removed, "were deleted by retention before they were read"),
+            "unreadable": (self._unreadable, f"are in damaged batches, or in batches of more than {MAX_BATCH_MB} MB"),
             "unread": ({n: self._ends[n] - at for n, at in self._reached.items()}, "were not read; record for longer"),
         }
         found = []
@@ -121,27 +127,23 @@ class Recording:
     def _read(self, into: EventWriter, seconds: float | None, on_progress: Callable[[int], None]) -> None:
         began = progress_at = counted_at = time.monotonic()
         unfinished = set(self._ends)
-        self._consumer.assign([At(self._topic, number, begin) for number, begin in self._begins.items()])
         while unfinished:
-            rows: list[Row] = []
-            for message in self._consumer.consume(BATCH, 0.2):
-                partition, error = message.partition(), message.error()
-                if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                    continue  # librdkafka looks for a group although none is needed
-                if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
-                    self._skip_removed(partition)
-                    continue
-                if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                    raise RecordingError(f"topic {self._topic} at {self._address}: {error.str()}")
-                self._reached[partition] = message.offset() + (error is None)
-                if error is None and (seconds or message.offset() < self._ends[partition]) and self._has_time(message):
-                    rows.append(self._row(message))
-                at_end = error is not None or message.offset() >= self._ends[partition] - 1
-                if at_end and not seconds and partition in unfinished:
-                    unfinished.remove(partition)
-                    self._consumer.pause([At(self._topic, partition)])
+            try:
+                found = self._records.read(BATCH, 0.2)
+            except OffsetOutOfRangeError as removed:
+                self._skip_removed(place.partition for place in removed.args[0])
+                continue
+            new = (one for one in found if seconds or one.offset < self._ends[one.partition])
+            rows = [self._row(one) for one in new if self._is_usable(one)]
+            self._reached |= {number: offset for (_, number), (offset, _) in self._records.positions().items()}
+            for partition in [] if seconds else [one for one in unfinished if self._reached[one] >= self._ends[one]]:
+                unfinished.remove(partition)
+                self._records.pause((self._topic, partition))
             into.add(rows)
             now = time.monotonic()
+            if self._records.error or (not rows and not seconds and now >= progress_at + MAX_SILENCE_S):
+                reason = self._records.error or f"no record for {MAX_SILENCE_S:.0f} s{self._why()}"
+                raise RecordingError(f"topic {self._topic} at {self._address}: {reason}")
             if rows:
                 progress_at = now
                 on_progress(into.rows)
@@ -150,8 +152,6 @@ class Recording:
             if seconds and now >= counted_at + COUNT_EVERY_S:
                 counted_at = now
                 self._add_partitions()
-            if not seconds and now >= progress_at + MAX_SILENCE_S:
-                raise RecordingError(f"Kafka at {self._address}: no record for {MAX_SILENCE_S:.0f} s{self._why()}")
 
     def _add_partitions(self) -> None:
         """Record partitions that the topic has gained, from their beginning."""
@@ -159,30 +159,31 @@ class Recording:
         if added := range(before, self.partitions):
             self._ends |= {number: end for number, (_, end) in self._ranges().items() if number in added}
             self._reached |= dict.fromkeys(added, 0)
-            self._consumer.incremental_assign([At(self._topic, number, OFFSET_BEGINNING) for number in added])
+            self._records.seek({(self._topic, number): 0 for number in added})
 
-    def _skip_removed(self, partition: int) -> None:
-        """Go on at the first retained record."""
-        begin, _ = self._query(self._retained_range, self._consumer, partition)
-        self._removed[partition] += begin - self._reached[partition]
-        self._consumer.incremental_unassign([At(self._topic, partition)])
-        self._consumer.incremental_assign([At(self._topic, partition, begin)])
+    def _skip_removed(self, partitions: Iterable[int]) -> None:
+        """Go on at the first retained records."""
+        for partition in partitions:
+            begin, _ = self._query(self._retained_range, self._consumer, partition)
+            self._removed[partition] += begin - self._reached[partition]
+            self._records.seek({(self._topic, partition): begin})
 
-    def _has_time(self, message: Message) -> bool:
-        """Return whether the time of a record is possible. If not, count the record."""
-        kind, at_ms = message.timestamp()
-        if kind != TIMESTAMP_NOT_AVAILABLE and EARLIEST_MS <= at_ms <= time.time() * 1000 + MAX_AHEAD_MS:
+    def _is_usable(self, record: Any) -> bool:
+        """Return whether a record could be read and its time is possible. If not, count what is missing."""
+        if isinstance(record.value, Unreadable):
+            self._unreadable[record.partition] += record.value.offsets
+            return False
+        if EARLIEST_MS <= record.timestamp <= time.time() * 1000 + MAX_AHEAD_MS:
             return True
-        self._untimed[message.partition()] += 1
-        place = f"topic {self._topic}, partition {message.partition()}, offset {message.offset()}"
-        self._first_untimed = self._first_untimed or f"{place}: {at_ms} ms since 1970"
+        self._untimed[record.partition] += 1
+        place = f"topic {self._topic}, partition {record.partition}, offset {record.offset}"
+        self._first_untimed = self._first_untimed or f"{place}: {record.timestamp} ms since 1970"
         return False
 
-    def _row(self, message: Message) -> Row:
-        key = message.key()
-        size = len(message) + (0 if key is None else len(key))
-        hashed = NO_KEY if key is None else key_hash(bytes(key, "utf-8") if isinstance(key, str) else key, self._secret)
-        return message.timestamp()[1], hashed, message.partition(), size
+    def _row(self, record: Any) -> Row:
+        size = len(record.value or b"") + len(record.key or b"")
+        hashed = NO_KEY if record.key is None else key_hash(record.key, self._secret)
+        return record.timestamp, hashed, record.partition, size
 
     def _count(self) -> int:
         metadata = self._query(self._consumer.list_topics, self._topic, REQUEST_TIMEOUT_S).topics[self._topic]
@@ -212,8 +213,8 @@ class Recording:
     def _committed(self, group: str) -> dict[int, int]:
         places = [At(self._topic, number) for number in self._ends]
         committed = self._query(self._consumer.committed, places, REQUEST_TIMEOUT_S)
-        offsets = {at.partition: at.offset if at.offset >= 0 else OFFSET_BEGINNING for at in committed}
-        if all(offset < 0 for offset in offsets.values()):
+        offsets = {at.partition: at.offset for at in committed if at.offset >= 0}
+        if not offsets:
             problem = f"group {group} at {self._address} has no committed offset of topic {self._topic}"
             raise RecordingError(f"{problem}: name a group that reads it")
         return offsets

@@ -66,7 +66,7 @@ class EventTrace:
         return self.path.name
 
     def chunks(self, *, keys: bool = False) -> Iterator[Schedule]:
-        """Yield the events in parts. Events of the same time stay together. keys: also read their keys, if any."""
+        """Yield the events in parts. Events of the same time are in one part. keys: also read their keys, if any."""
         rest = Schedule(np.zeros(0, np.int64), np.zeros(0, np.int32))
         for part in _schedules(TraceFile.open(self.path), self.partitions, self.duration_s, keys=keys):
             both = join_schedules([rest, part])

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from report.measures import MINUTE_US
-from report.table import MAX_INT, NONE, Ints, T, Table
+from report.table import NONE, Ints, T, Table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,18 +36,17 @@ class StoredRows:
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
         """Return `make(piece)` of each piece. Two threads compute them; numpy releases the interpreter lock."""
         pieces = max(1, -(-self._number // EVENTS_PER_PIECE))
-        if by not in self._pieces and (pieces == 1 or not by):
+        if by not in self._pieces:
             begins = range(0, pieces * EVENTS_PER_PIECE, EVENTS_PER_PIECE)
-            self._pieces[by] = [slice(begin, begin + EVENTS_PER_PIECE) for begin in begins]
-        elif by not in self._pieces:
-            self._pieces[by] = divide(self.table(), by, pieces)
+            slices = [slice(begin, begin + EVENTS_PER_PIECE) for begin in begins]
+            self._pieces[by] = divide(self.table(), by, pieces) if by and pieces > 1 else slices
         with ThreadPoolExecutor(2) as pool:
             return list(pool.map(lambda rows: make(self.table(rows)), self._pieces[by]))
 
     def _column(self, name: str) -> "Packed":
         with self._lock:
             if name not in self._columns:
-                self._columns[name] = Packed(integers(self._read(name)))
+                self._columns[name] = Packed(self._read(name))
             return self._columns[name]
 
 
@@ -65,36 +64,31 @@ def divide(events: Table, by: str, parts: int) -> list[Any]:
 class Packed:
     """Integers in the smallest unsigned type. Each is stored as a difference from the smallest one; 0 means NONE."""
 
-    def __init__(self, values: Ints) -> None:
-        known = values[values != NONE]
-        self._least = int(known.min()) - 1 if len(known) else 0
-        most = int(known.max()) - self._least if len(known) else 0
-        self._whole = most > MAX_INT
-        packed = values if self._whole else np.where(values == NONE, 0, values - self._least)
-        self._values = packed.astype(np.int64 if self._whole else np.min_scalar_type(most))
+    def __init__(self, column: "pyarrow.ChunkedArray") -> None:
+        from pyarrow import compute, from_numpy_dtype  # noqa: PLC0415
 
-    def rows(self, rows: slice | Ints) -> Ints:
-        """Return the values of these rows."""
-        found = self._values[rows]
-        return found if self._whole else np.where(found == 0, NONE, found.astype(np.int64) + self._least)
+        column = compute.cast(column, "int64")
+        bounds, self._has_gaps = compute.min_max(column).as_py(), column.null_count > 0
+        self._least = max((bounds["min"] or 0) - 1, NONE)
+        kind = from_numpy_dtype(np.min_scalar_type((bounds["max"] or 0) - self._least))
+        packed = compute.subtract(column, self._least)  # modulo 2^64
+        packed = compute.fill_null(packed, 0) if self._has_gaps else packed
+        self._values = compute.cast(packed, kind, safe=False).to_numpy()
+
+    def rows(self, rows: slice | Ints = slice(None)) -> Ints:
+        """Return the values of these rows, NONE where there is none; default: all."""
+        packed = self._values[rows]
+        found: Ints = packed.astype(np.int64)
+        found += self._least
+        if self._has_gaps:
+            found[packed == 0] = NONE
+        return found
 
 
-def integers(column: "pyarrow.ChunkedArray") -> Ints:
-    """Return a column as integers; NONE where it has no value."""
-    from pyarrow import compute  # noqa: PLC0415  takes 0.1 s, and needs the bench extra
-
-    return np.asarray(compute.fill_null(compute.cast(column, "int64"), NONE).to_numpy(), np.int64)
-
-
-def numbered(column: "pyarrow.ChunkedArray") -> tuple[Ints, list[str]]:
+def numbered(column: "pyarrow.ChunkedArray") -> "tuple[pyarrow.ChunkedArray, list[str]]":
     """Return the numbers of replicas, and their names in order. See `table.NAME_COLUMNS`."""
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import compute  # noqa: PLC0415
+    from pyarrow import array, compute, string  # noqa: PLC0415  takes 0.1 s, and needs the bench extra
 
-    replica = compute.dictionary_encode(column.cast(pa.string())).combine_chunks()
-    replica = replica.combine_chunks() if isinstance(replica, pa.ChunkedArray) else replica
-    labels = replica.dictionary.to_pylist()
-    order = sorted(range(len(labels)), key=labels.__getitem__)
-    rank = np.append(np.argsort(np.array(order, np.int64)), -1)
-    numbers = rank[compute.fill_null(replica.indices, -1).to_numpy(zero_copy_only=False)]
-    return numbers.astype(np.int64), [labels[number] for number in order]
+    column = column.cast(string())
+    names = sorted(compute.unique(column).drop_null().to_pylist())
+    return compute.fill_null(compute.index_in(column, value_set=array(names, string())), -1), names

@@ -25,7 +25,6 @@ SPANS: Final = {
 }
 """Measure → columns of its first and last step. `handed_us` is accepted_us, or placed_us in payment-only runs.
 `sent_us` is shipped_us, or done_us if nothing is shipped."""
-UNKNOWN_NAME: Final = "unknown"
 BREAKDOWN_RANKS: Final = ("p50", "p99", "p999", "max")
 
 
@@ -107,7 +106,7 @@ def _by(rows: Rows, cells: Table, key: str) -> tuple[Breakdown, ...]:
     named = [(name_of(found, number), row) for row, number in enumerate(found[key].tolist())]
     return tuple(
         Breakdown(
-            name=UNKNOWN_NAME if name is None else str(name),
+            name="unknown" if name is None else str(name),
             events=int(found["events"][row]),
             late=int(late_of[name]),
             **{f"{rank}_s": int(found[rank][row]) / 1e6 for rank in BREAKDOWN_RANKS},

@@ -100,7 +100,7 @@ def stays(served: Table, deaths: Mapping[str, Sequence[int]]) -> Table:
 
     A stay lasts while one process serves a partition and no other process does. The rows also get the columns old
     (previous replica), left_us (last completion at that replica) and came_us (first receipt in this stay). These are
-    unknown for the first stay of a partition, and if two replicas served it at the same time, without a handover.
+    unknown for the first stay of a partition, and after a time in which two replicas served it (no handover).
     deaths: replica → times of its deaths, µs. A stay is missed if the partition moves twice within a second.
     """
     order = ("partition", "first_done_us", "last_done_us", "replica", "epoch")

@@ -11,7 +11,7 @@ import numpy as np
 from report import history
 from report.history import Journal
 from report.result import HeatMap, Series
-from report.table import NONE, Groups, Ints, Rows, Table, concat, find_rows, group_begins, running_max, take
+from report.table import NONE, Groups, Ints, Rows, Table, concat, find_rows, group_begins, running_max, sort_pairs, take
 from report.terms import SECOND_US, UNKNOWN_PARTITION, Terms, is_counted, latency, with_partition
 
 PARTS_PER_MILLION: Final = {
@@ -50,7 +50,7 @@ def cells(rows: Rows, terms: Terms) -> Table:
     """Aggregate the events by partition, replica, epoch, second and intended_second, in one pass over the rows.
 
     second: second of the completion (NONE: never completed). Further columns: events, refused, late (completed events
-    only), first_done_us, last_done_us, first_received_us, max_us (worst latency), last_us (latest intended or done).
+    only), first_done_us, last_done_us, first_received_us, max_us (worst latency), last_us (latest scheduled or done).
     """
     pieces = rows.pieces(partial(_cells, terms=terms))
     return _aggregate(concat(pieces, *CELL_KEY, *SUM_COLUMNS, *MIN_COLUMNS, *MAX_COLUMNS), CELL_KEY)
@@ -138,9 +138,9 @@ def _by_second(events: Table, terms: Terms) -> Table:
 
 def ranks_by_key(keys: Ints, values: Ints, shown: Sequence[str]) -> tuple[Ints, dict[str, Ints]]:
     """Return the distinct keys, in order, and for each key the percentiles `shown` of its values."""
-    order = np.lexsort([values, keys])
-    groups = Groups(keys[order])
-    return groups.keys[0], {name: groups.ranks(values[order], PARTS_PER_MILLION[name]) for name in shown}
+    keys, values = sort_pairs(keys, values)
+    groups = Groups(keys)
+    return groups.keys[0], {name: groups.ranks(values, PARTS_PER_MILLION[name]) for name in shown}
 
 
 def shown_s(duration_s: float, started_us: int, last_us: int | None) -> int:

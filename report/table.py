@@ -35,7 +35,7 @@ class Table:
         return self._columns[name]
 
     def where(self, rows: Mask | Ints) -> "Table":
-        """Return the table with only these rows. A column is selected when it is first used."""
+        """Return the table with only these rows. The rows of a column are selected when the column is first used."""
         return Table({}, self.names, lambda name: self[name][rows])
 
     def plus(self, **columns: Ints) -> "Table":
@@ -174,14 +174,38 @@ def running_max(values: Ints, begins: Mask) -> Ints:
 
 def find_rows(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
     """Return for each row of `wanted` the last row of `keys` with the same values, or -1."""
-    rows = len(keys[0])
-    code = np.zeros(rows + len(wanted[0]), np.int64)
+    code, found = np.zeros(len(keys[0]), np.int64), np.zeros(len(wanted[0]), np.int64)
     for key, want in zip(keys, wanted, strict=True):
-        distinct, rank = np.unique(np.concatenate([key, want]), return_inverse=True)
-        code = np.unique(code * len(distinct) + rank, return_inverse=True)[1]
-    found = np.full(int(code.max(initial=0)) + 1, -1)
-    found[code[:rows]] = np.arange(rows)
-    return found[code[rows:]]
+        distinct, rank = np.unique(key, return_inverse=True)
+        codes, code = np.unique(code * len(distinct) + rank, return_inverse=True)
+        place = _index(distinct, want)
+        found = _index(codes, np.where((found < 0) | (place < 0), -1, found * len(distinct) + place))
+    last = np.full(int(code.max(initial=0)) + 1, -1)
+    last[code] = np.arange(len(code))
+    return take(last, found, -1)
+
+
+def _index(distinct: Ints, values: Ints) -> Ints:
+    """Return the index of each value in the sorted `distinct`, or -1."""
+    least, span = (int(distinct[0]), int(distinct[-1]) - int(distinct[0]) + 1) if len(distinct) else (0, 0)
+    if span <= len(values):  # a look-up table is faster than a search
+        index = np.full(span + 1, -1)
+        index[distinct - least] = np.arange(len(distinct))
+        return index[np.where((values >= least) & (values < least + span), values - least, span)]
+    place = np.searchsorted(distinct, values)
+    place[place == len(distinct)] = -1
+    return np.where(distinct[place] == values, place, -1)
+
+
+def sort_pairs(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """Return both columns, sorted by `keys` and then by `values`."""
+    key, value = (int(column.min(initial=MAX_INT)) for column in (keys, values))
+    span = int(values.max(initial=value)) - value + 1
+    if span * (int(keys.max(initial=key)) - key + 1) > MAX_INT:
+        order = np.lexsort([values, keys])
+        return keys[order], values[order]
+    both = np.sort((keys - key) * span + values - value)  # one column is sorted ten times faster than two
+    return both // span + key, both % span + value
 
 
 def take(values: Ints, rows: Ints, default: int = NONE) -> Ints:

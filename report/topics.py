@@ -4,17 +4,18 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from contracts.connection import Connection
 from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER
 from contracts.plan import plan_key
 from contracts.preflight import client_config
+from contracts.record_reader import BEGINNING, RecordReader
 from contracts.topics import PAYMENT_GROUP, Topic, qualified
 from report import ReportError, stored
 from report.figures import report_stored
@@ -24,11 +25,9 @@ from report.run_info import EVENTS, JOURNAL, load_run
 
 MAX_RECORDS: Final = 1_000_000
 """Most records of events that one process reads; Spark distributes more."""
+BATCH: Final = 10_000  # records
 ANSWER_TIMEOUT_S: Final = 10.0
-READING: Final = {
-    "group.id": "tailpack-report", "enable.auto.commit": False, "enable.partition.eof": True,
-    "isolation.level": "read_committed", "error_cb": lambda _: None,  # the exception has the message
-}  # fmt: skip
+QUERYING: Final = {"group.id": "tailpack-report", "error_cb": lambda _: None}  # the exception has the message
 EventWriter = Callable[[Path, Mapping[str, int]], set[int]]
 """(folder, location of a refused record → its dead letters) → unsupported versions. Writes events as Parquet."""
 
@@ -40,8 +39,8 @@ class RunReader:
         """Find the topics. Raises ReportError if the broker does not answer, or the input topic is missing."""
         self.folder, run = folder, load_run(folder)
         self._address = run.bootstrap_servers
-        connection = Connection(bootstrap_servers=self._address, client_properties=run.client_properties)
-        self._consumer = Consumer(client_config(connection) | READING)
+        self._connection = Connection(bootstrap_servers=self._address, client_properties=run.client_properties)
+        self._consumer = Consumer(client_config(self._connection) | QUERYING)
         with self._answered():
             self._listed = self._consumer.list_topics(timeout=ANSWER_TIMEOUT_S).topics
         short = [Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED]
@@ -67,20 +66,15 @@ class RunReader:
 
     def records(self, partitions: Iterable[tuple[str, int]]) -> Iterator[Record]:
         """Yield the records of partitions. Raises ReportError if the broker does not answer for ANSWER_TIMEOUT_S."""
-        unread, answered_s = {*partitions}, time.monotonic()
-        self._consumer.assign([TopicPartition(*part, OFFSET_BEGINNING) for part in unread])
-        while unread:
-            if (message := self._consumer.poll(0.2)) is None:
-                if time.monotonic() - answered_s > ANSWER_TIMEOUT_S:
-                    raise self._away("no record arrives")
-                continue
-            error, answered_s = message.error(), time.monotonic()
-            if error is None:
-                yield _record(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                unread.discard((message.topic(), message.partition()))
-            elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no group is needed for reading
-                raise self._away(error.str())
+        begins, answered_s = dict.fromkeys(partitions, BEGINNING), time.monotonic()
+        with closing(RecordReader(self._connection, begins, isolation_level="read_committed")) as reader:
+            while not reader.is_at_end():
+                found = reader.read(BATCH, 0.2)
+                yield from map(_record, found)
+                if found:
+                    answered_s = time.monotonic()
+                elif time.monotonic() - answered_s > ANSWER_TIMEOUT_S:
+                    raise self._away(reader.error or "no record arrives")
 
     def write_events(self, place: Path, refused: Mapping[str, int]) -> set[int]:
         """Read the events in this process. Implements EventWriter."""
@@ -102,19 +96,18 @@ class RunReader:
         return ReportError(f"Kafka at {self._address} does not answer ({reason}): {remedy}{incomplete}")
 
 
-def _record(message: Message) -> Record:
-    headers = dict(reversed(message.headers() or ()))  # the first of equal names counts
-    times = message.timestamp()[1] * 1000, headers.get(INTENDED_AT_HEADER), headers.get(PLACED_AT_HEADER)
-    return Record(message.topic(), message.partition(), message.offset(), message.key(), message.value(), *times)
+def _record(found: Any) -> Record:
+    headers = dict(reversed(found.headers))  # the first of equal names counts
+    times = found.timestamp * 1000, headers.get(INTENDED_AT_HEADER), headers.get(PLACED_AT_HEADER)
+    return Record(found.topic, found.partition, found.offset, found.key, found.value, *times)
 
 
-def report_here(folder: Path, announce: Callable[[str], None] = lambda _: None) -> Result | None:
-    """Report on the run without Spark; None: it is too large. announce: prints a line. Raises ReportError."""
+def report_here(folder: Path) -> Result | None:
+    """Report on the run without Spark; None: it is too large. Raises ReportError."""
     if not stored.is_complete(folder / EVENTS):
         reader = RunReader(folder)
-        if (records := reader.count()) > MAX_RECORDS:
+        if reader.count() > MAX_RECORDS:
             return None
-        announce(f"reading {records:,} records")
         gather(reader, folder, reader.write_events)
     return report_stored(folder) if stored.count(folder / EVENTS) <= stored.MAX_EVENTS_IN_MEMORY else None
 

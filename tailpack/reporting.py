@@ -3,10 +3,9 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +52,7 @@ def make_report(
     master: str,
 ) -> Path:
     """Report on the run in the folder `source`, or on the given events; return the folder. Raises TailpackError."""
-    folder, announce = Path(source), partial(console.print, highlight=False)
+    folder = Path(source)
     if inputs.events is not None:
         words = _custom_events_arguments(folder, inputs)
         with console.status("computing the report"):
@@ -67,18 +66,18 @@ def make_report(
         raise TailpackError(f"{source}: the run defines its own SLO; leave out {inputs.slo_arguments()[0]}")
     check_run(Path(source))
     with _leftover_broker(folder, console), console.status("computing the report"):
-        report_run(folder, master, announce)
+        report_run(folder, master)
     return folder
 
 
-def report_run(folder: Path, master: str, announce: Callable[[str], None], **more: Any) -> None:
+def report_run(folder: Path, master: str, **more: Any) -> None:
     """Report on a run, by Spark if it is large or `master` is set. more: for `write_report`. Raises TailpackError."""
     from report import ReportError  # noqa: PLC0415  numpy only where it is needed
     from report.page import page  # noqa: PLC0415
     from report.topics import report_here  # noqa: PLC0415
 
     try:
-        result = None if master else report_here(folder, announce)
+        result = None if master else report_here(folder)
     except ReportError as error:
         raise TailpackError(f"the report failed: {error}") from error
     if result is None:

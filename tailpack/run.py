@@ -90,7 +90,7 @@ class Run:
             self._load(connection)
             self._save_info(versions=versions())
             with self.console.status("computing the report"):
-                report_run(self.folder, "", self._log, while_waiting=self._measure)
+                report_run(self.folder, "", while_waiting=self._measure)
             self._mark_phase("report written")
             self._save_info()
             self._log(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process)")

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
-from confluent_kafka import Consumer, TopicPartition
 
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalDecoder, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.plan import plan_key
 from contracts.progress import Progress, decode_progress
+from contracts.record_reader import BEGINNING, RecordReader
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, partitions_of, qualified
 from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
@@ -156,26 +156,23 @@ class Watcher:
         self.state = LiveState(latency_target_s)
         space, topics = connection.namespace, (timeline, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
         self._names = {qualified(space, topic): topic for topic in topics}
-        own = {"group.id": qualified(space, "watcher"), "enable.auto.commit": False, "log_level": 0}
-        self._consumer = Consumer(connection.librdkafka() | own)
         counts = {name: partitions_of(topic, 0, pipeline_partitions) for name, topic in self._names.items()}
-        places = [TopicPartition(name, number, 0) for name, count in counts.items() for number in range(count)]
-        self._consumer.assign(places)
+        places = [(name, number) for name, count in counts.items() for number in range(count)]
+        self._records = RecordReader(connection, dict.fromkeys(places, BEGINNING))
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = JournalDecoder()
         self._keys = (None, plan_key(*(qualified(space, one) for one in (Group.PAYMENT, Topic.PAYMENTS_REQUESTED))))
 
     def poll(self, timeout_s: float) -> LiveState:
         """Process the records that arrive within `timeout_s`. No error is raised if the broker is unreachable."""
-        for record in self._consumer.consume(2000, timeout_s):
-            if not record.error():
-                self._record(self._names[record.topic()], record.key(), record.value())
+        for record in self._records.read(2000, timeout_s):
+            self._record(self._names[record.topic], record.key, record.value)
         self.state.drop_expired(time.monotonic())
         return self.state
 
     def close(self) -> None:
         """Close the connection."""
-        self._consumer.close()
+        self._records.close()
 
     def _record(self, topic: Topic, key: bytes | None, value: bytes | None) -> None:
         """Process one Kafka record. Records that cannot be decoded are skipped."""

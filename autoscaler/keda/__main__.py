@@ -15,10 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from autoscaler.keda.scaler import Scaler, bind_server
 from autoscaler.keda.settings import ANSWERED, EPOCH, PLANNED, KedaSettings
+from autoscaler.live.kafka import client_config
 from autoscaler.live.metrics import MetricSet
 from autoscaler.live.plan_log import PlanReader
 from autoscaler.live.problems import Problems, exit_status_of
@@ -93,7 +94,8 @@ class PlanFollower(threading.Thread):
     ) -> None:
         super().__init__(name="plans", daemon=True)
         self.plans = PlanReader(connection, scaled, wait_ms=250)
-        self._where = f"{self.plans.place.topic} on {connection.bootstrap_servers}"
+        self._asking = Consumer(client_config(connection, group_id="unused"))
+        self._where = f"{self.plans.place[0]} on {connection.bootstrap_servers}"
         self._on_plan, self._report_problem = on_plan, report_problem
         self._closing = threading.Event()
         self.last_poll_s = monotonic_s()
@@ -103,7 +105,8 @@ class PlanFollower(threading.Thread):
         self._closing.set()
         if self.is_alive():
             self.join()
-        self.plans.consumer.close()
+        self.plans.records.close()
+        self._asking.close()
 
     def run(self) -> None:
         """Read plans, and send the brokers a request every second."""
@@ -119,7 +122,7 @@ class PlanFollower(threading.Thread):
 
     def _check_brokers(self) -> None:
         try:
-            self.plans.consumer.get_watermark_offsets(self.plans.place, timeout=ASK_TIMEOUT_S)
+            self._asking.get_watermark_offsets(TopicPartition(*self.plans.place), timeout=ASK_TIMEOUT_S)
         except KafkaException as error:
             newest = self.plans.newest
             known = "no plan is known" if newest is None else f"plan {newest.epoch} stays in force"

@@ -7,7 +7,7 @@ topics.
 import logging
 from typing import Any, Final
 
-from confluent_kafka import Consumer, ConsumerGroupType, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import ConsumerGroupType, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from contracts.connection import Connection
@@ -17,8 +17,6 @@ from contracts.topics import CONTROL, ScaledGroup, qualified
 
 DEADLINE_S: Final = 10.0
 """Longest wait for brokers that are starting and for topics that were just created, seconds."""
-MAX_UNPACKED_BYTES: Final = 8_000_000
-"""Largest answer of a broker, and largest unpacked batch with zstd."""
 DESCRIBE_TIMEOUT_S: Final = 2.0
 _log = logging.getLogger("autoscaler.librdkafka")
 _log.addHandler(logging.NullHandler())
@@ -33,26 +31,6 @@ def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
     """
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return connection.librdkafka() | {"logger": _log} | named
-
-
-def reader_config(connection: Connection, **settings: Any) -> dict[str, Any]:
-    """Return a configuration for reading single partitions without joining a group."""
-    unused_group = qualified(connection.namespace, "autoscaler.reader")  # librdkafka requires one
-    reading = {"enable_auto_commit": False, "enable_partition_eof": True, "auto_offset_reset": "earliest"}
-    sizes = {"receive_message_max_bytes": MAX_UNPACKED_BYTES, "fetch_max_bytes": MAX_UNPACKED_BYTES // 2}
-    return client_config(connection, group_id=unused_group, **reading, **sizes, **settings)
-
-
-def skip_unreadable(consumer: Consumer, failed: Message, after: int) -> int:
-    """Skip a batch that librdkafka cannot unpack, because it would fetch it for ever. Return the new offset.
-
-    after: the offset that the last call returned. It is needed because every error names the first offset of the batch.
-    """
-    if failed.error().code() != KafkaError._BAD_COMPRESSION:
-        return after
-    offset: int = max(after, failed.offset()) + 1
-    consumer.seek(TopicPartition(failed.topic(), failed.partition(), offset))
-    return offset
 
 
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:

@@ -8,15 +8,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer
 
-from autoscaler.live.kafka import client_config, reader_config, skip_unreadable
+from autoscaler.live.kafka import client_config
 from contracts.connection import Connection
 from contracts.fields import MAX_EPOCH, MAX_REASON_CHARS
 from contracts.plan import Eviction, PlanRecord, decode_plan, plan_key
+from contracts.record_reader import BEGINNING, RecordReader
 from contracts.topics import PAYMENT_GROUP, ScaledGroup, Topic, qualified
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
@@ -25,6 +26,7 @@ TRANSACTION_TIMEOUT_S: Final = 5.0
 """Short, because an open transaction hides all later records from read_committed readers. The default is a minute."""
 LARGEST_PLAN_BYTES: Final = 10_000_000
 """Largest plan before compression. A plan of 400,000 partitions compresses to the brokers' limit of 1 MB."""
+MAX_RECORDS: Final = 1000
 
 
 class FencedError(Exception):
@@ -183,10 +185,9 @@ class PlanReader:
 
     def __init__(self, connection: Connection, scaled: ScaledGroup, *, wait_ms: int) -> None:
         self._group, self._topic = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
-        self.place = TopicPartition(qualified(connection.namespace, Topic.PLANS), 0, 0)
-        self.consumer = Consumer(reader_config(connection, isolation_level="read_committed", fetch_wait_max_ms=wait_ms))
-        self.consumer.assign([self.place])
-        self._skipped_to = 0
+        self.place = qualified(connection.namespace, Topic.PLANS), 0
+        begins = {self.place: BEGINNING}
+        self.records = RecordReader(connection, begins, wait_ms=wait_ms, isolation_level="read_committed")
         self.newest: PlanRecord | None = None
         """The group's plan with the highest epoch; None: it is for another topic, or there is none."""
         self.highest_epoch = 0
@@ -196,25 +197,20 @@ class PlanReader:
         """The end of the topic was reached. Its last offset is a commit marker, which consumers never receive."""
 
     def read_on(self) -> bool:
-        """Process one record, if one arrives within 0.1 s. Return whether the topic was read to its end."""
-        message = self.consumer.poll(0.1)
-        if message is None:
-            return self.complete
-        if message.error() is not None:  # librdkafka retries other errors by itself
-            self.complete = self.complete or message.error().code() == KafkaError._PARTITION_EOF
-            self._skipped_to = skip_unreadable(self.consumer, message, self._skipped_to)
-        else:
-            self._take(message)
+        """Process the records that arrive within 0.1 s. Return whether the topic was read to its end."""
+        for record in self.records.read(MAX_RECORDS, 0.1):
+            self._take(record)
+        self.complete = self.complete or self.records.is_at_end()
         return self.complete
 
-    def _take(self, message: Message) -> None:
+    def _take(self, record: Any) -> None:
         try:
-            plan = decode_plan(message.value(), message.key(), self._group)
+            plan = decode_plan(record.value, record.key, self._group)
         except DECODE_ERRORS as error:
-            self.unusable = f"skipped an invalid plan at offset {message.offset()} of {self.place.topic}: {error}"
+            self.unusable = f"skipped an invalid plan at offset {record.offset} of {record.topic}: {error}"
             return
         if plan is None and not self.highest_epoch:
-            self.unusable = f"{self.place.topic} has no plan of group {self._group} yet"
+            self.unusable = f"{record.topic} has no plan of group {self._group} yet"
         elif plan is not None and plan.epoch > self.highest_epoch:
             is_usable, self.highest_epoch = plan.is_for(self._topic), plan.epoch
             self.newest = plan if is_usable else None
@@ -225,9 +221,9 @@ def _read_plans(connection: Connection, scaled: ScaledGroup, deadline_s: float) 
     """Return the group's plans. Raises PlanNotWrittenError if the end of their topic is not reached in time."""
     plans = PlanReader(connection, scaled, wait_ms=20)
     try:
-        until(plans.read_on, deadline_s, f"the end of {plans.place.topic}", poll_s=0)
+        until(plans.read_on, deadline_s, "the end of the plans", poll_s=0)
     except WaitTimeoutError as late:
-        raise PlanNotWrittenError(f"cannot read {plans.place.topic} to its end within {deadline_s:.0f} s") from late
+        raise PlanNotWrittenError(f"cannot read {plans.place[0]} to its end within {deadline_s:.0f} s") from late
     finally:
-        plans.consumer.close()
+        plans.records.close()
     return plans

@@ -5,14 +5,12 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
-
-from autoscaler.live.kafka import reader_config, skip_unreadable
 from autoscaler.live.record_shares import RecordShares
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
 from contracts.progress import Progress, Rebalance, decode_progress
+from contracts.record_reader import BEGINNING, RecordReader
 from contracts.topics import PAYMENT_GROUP, ScaledGroup, Topic, qualified
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
@@ -25,13 +23,12 @@ UNREADABLE_SHOWN_S: Final = 60.0
 _TAIL_REPORTS: Final = 2000
 """Reports to read back at the start: two minutes of four replicas. Older reports are useless."""
 _BATCH_REPORTS: Final = 1000
-_OFFSET_TAIL_BASE: Final = -2000  # of librdkafka: this minus n is the n-th record before the end
 _MAX_POLL_GAP_S: Final = 1.0
 """A longer pause between polls does not count as silence of the replicas, as this process was busy or frozen."""
 
 
 class ProgressReader:
-    """Reads progress reports. Never waits: librdkafka fetches in the background. `poll` takes the arrived ones."""
+    """Reads progress reports. Never waits: a thread fetches them. `poll` takes the arrived ones."""
 
     def __init__(
         self,
@@ -42,7 +39,7 @@ class ProgressReader:
         clock: Callable[[], float] = monotonic_s,
     ) -> None:
         """Read the last reports, for `deadline_s` at most. Reports that name another group are ignored."""
-        topic = qualified(connection.namespace, Topic.PROGRESS)
+        place = qualified(connection.namespace, Topic.PROGRESS), 0
         self._clock, self._group = clock, scaled.group_in(connection.namespace)
         self.is_ours: Callable[[Progress], bool] = lambda report: True
         """Returns whether a replica of this autoscaler wrote a report. Others are ignored."""
@@ -53,12 +50,10 @@ class ProgressReader:
         self._missed_s = 0.0
         self._unreadable = float("-inf"), ""  # arrival of the newest record that is not a report, and why it is not one
         self._rebalances: list[Rebalance] = []
-        self._skipped_to = 0
         self._late_events = LateEventCounter(clock)
         self._shares = RecordShares(clock)
         self.record_shares = self._shares.shares
-        self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
-        self._consumer.assign([TopicPartition(topic, 0, _OFFSET_TAIL_BASE - _TAIL_REPORTS)])
+        self._records = RecordReader(connection, {place: BEGINNING}, tail=_TAIL_REPORTS, wait_ms=250)
         self._tail_left = _TAIL_REPORTS
         with suppress(WaitTimeoutError):  # read the whole tail before the first decision
             until(lambda: self._take(0.05), deadline_s, "the end of the topic", poll_s=0)
@@ -106,7 +101,7 @@ class ProgressReader:
 
     def close(self) -> None:
         """Disconnect from the brokers."""
-        self._consumer.close()
+        self._records.close()
 
     def _listening_time_s(self) -> float:
         return self._clock() - self._missed_s
@@ -114,17 +109,12 @@ class ProgressReader:
     def _take(self, timeout_s: float) -> bool:
         passed_s = self._clock() - self._polled_s
         self._missed_s += passed_s if passed_s > _MAX_POLL_GAP_S else 0.0
-        for message in self._consumer.consume(_BATCH_REPORTS, timeout_s):
-            if message.error() is not None:
-                if message.error().code() == KafkaError._PARTITION_EOF:
-                    self._tail_left = 0
-                self._skipped_to = skip_unreadable(self._consumer, message, self._skipped_to)
-                continue  # librdkafka retries other errors by itself; reports become stale meanwhile
+        for record in self._records.read(_BATCH_REPORTS, timeout_s):
             self._tail_left -= 1  # while replicas report, the end itself may never be reached
             try:
-                report = decode_progress(message.value() or b"")
+                report = decode_progress(record.value or b"")
             except DECODE_ERRORS as error:
-                self._unreadable = self._listening_time_s(), f"skipped offset {message.offset()}: {error}"
+                self._unreadable = self._listening_time_s(), f"skipped offset {record.offset}: {error}"
                 continue
             if report.group not in ("", self._group) or not self.is_ours(report):
                 continue
@@ -134,6 +124,8 @@ class ProgressReader:
             self._newest[report.replica] = report
             self._arrived_s[report.replica] = self._listening_time_s()
         self._polled_s = self._clock()
+        if self._tail_left > 0 and self._records.is_at_end():
+            self._tail_left = 0
         return self._tail_left <= 0
 
 

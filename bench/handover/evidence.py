@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from autoscaler.live.kafka import reader_config
+from autoscaler.live.kafka import client_config
 from autoscaler.live.progress_reader import ProgressReader
 from contracts.connection import Connection
 from contracts.progress import Progress
@@ -27,7 +27,6 @@ FINISHED: Final = np.dtype(
 UNKNOWN: Final = -1
 """Stands for a committed offset that did not exist or that the broker did not return."""
 COMMITS_EVERY_S, ANSWER_S = 0.3, 0.5
-NO_ENDS: Final = {"enable.partition.eof": False}
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -89,13 +88,13 @@ class Observer:
     """Reads finished events, progress reports and committed offsets, without joining a group."""
 
     def __init__(self, connection: Connection, partitions: int, stack: ExitStack) -> None:
-        few_fetches = {"fetch_min_bytes": 20_000, "fetch_wait_max_ms": 50}  # save CPU of the broker
-        self._timeline = Consumer(reader_config(connection, isolation_level="read_committed", **few_fetches) | NO_ENDS)
+        config = client_config(connection, group_id=qualified(connection.namespace, Group.PAYMENT))
+        few_fetches = {"fetch.min.bytes": 20_000, "fetch.wait.max.ms": 50}  # save CPU of the broker
+        self._timeline = Consumer(config | {"enable.auto.commit": False} | few_fetches)
         settled = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
         self._timeline.assign([TopicPartition(settled, number, 0) for number in range(PIPELINE_PARTITIONS)])
         self._progress = ProgressReader(connection)
-        group = {"group.id": qualified(connection.namespace, Group.PAYMENT)}
-        self._commits = Consumer(reader_config(connection) | NO_ENDS | group)
+        self._commits = Consumer(config | {"enable.auto.commit": False})
         for each in (self._timeline, self._progress, self._commits):
             stack.callback(each.close)
         topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)

@@ -30,7 +30,7 @@ def main() -> int:
 
     try:
         result = locust_job.run(spec, connection, settings)
-    except GeneratorError as refusal:
+    except (GeneratorError, InvalidSettingsError) as refusal:  # the trace is read here
         log.error(refusal)
         return 1
     result.save(Path(settings.out_dir), settings.part, settings.parts)

@@ -34,7 +34,7 @@ class ScheduledLoad(User):  # type: ignore[misc]  # locust's classes are untyped
 def run(spec: LoadSpec, connection: Connection, settings: DriverSettings) -> GeneratorResult:
     """Run one load to its end, or until SIGTERM or SIGINT. An error that prevents or ends the load is in the result.
 
-    Raises GeneratorError if the client cannot be created from its settings.
+    Raises GeneratorError if the client cannot be created from its settings, InvalidSettingsError for an invalid trace.
     """
     environment = Environment(user_classes=[ScheduledLoad], events=events)
     stopped = Event()

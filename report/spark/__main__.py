@@ -39,29 +39,20 @@ def _reported(arguments: argparse.Namespace) -> Result:
     folder, events = arguments.folder, arguments.events
     if events is None:
         return report_run(folder, arguments.master)
-    if (folder / RUN_FILE).exists():
-        run = load_run(folder)
-    else:
-        run = run_of_files(events, arguments.latency_target_s, arguments.percentile, arguments.command)
+    slo, exists = (arguments.latency_target_s, arguments.percentile), (folder / RUN_FILE).exists()
+    run = load_run(folder) if exists else run_of_files(events, *slo, arguments.command)
     return report_files(folder, run, arguments.master, events, arguments.journal)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m report.spark", description=__doc__)
-    add = parser.add_argument
-    add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json, or folder for the result")
-    add("--master", default="", help="Spark master (default: Spark only for large runs, local[2])")
-    add(
-        "--events",
-        default="",
-        metavar="URI",
-        help="Parquet file or folder with events; without run.json: external events",
-    )
-    add("--journal", metavar="URI", help="journal of --events (default: journal.parquet next to them, if it exists)")
-    add("--command", default="", help="without run.json: command that the report names as its origin")
-    slo = "without run.json: %s (default: %%(default)s)"
-    add("--latency-target-s", type=float, default=0.5, help=slo % "latency target, s")
-    add("--percentile", type=float, default=0.999, help=slo % "share in time")
+    parser.add_argument("folder", type=Path, help="folder of a run, or folder for the result")
+    parser.add_argument("--master", default="", help="default: Spark only for large runs, local[2]")
+    parser.add_argument("--events", help="path or URI of events outside the folder")
+    parser.add_argument("--journal", help="of these events; default: journal.parquet next to them, if it exists")
+    parser.add_argument("--command", default="", help="without run.json: origin of the events")
+    parser.add_argument("--latency-target-s", type=float, default=0.5, help="without run.json, s")
+    parser.add_argument("--percentile", type=float, default=0.999, help="without run.json: share in time")
     return parser
 
 

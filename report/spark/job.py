@@ -1,10 +1,10 @@
 """Report on a run or on files of events, with Spark if it is needed, and write result.json."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from report import ReportError, stored
@@ -17,8 +17,6 @@ from report.spark.topics import write_events
 from report.topics import RunReader, gather, report_here
 
 LOG_FILE: Final = "spark.log"
-SCRATCH_FOLDER: Final = "rows.tmp"
-"""Folder of temporary files of a report, in the run folder."""
 
 
 def report_run(folder: Path, master: str) -> Result:
@@ -43,9 +41,9 @@ def report_files(folder: Path, run: RunInfo, master: str, events: str, journal: 
 
     journal: path or URI; None: `journal.parquet` next to the events, else in the folder.
     """
-    place = folder / SCRATCH_FOLDER / EVENTS
-    place.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="rows-", dir=folder) as temporary:
+        place = Path(temporary, EVENTS)
         known = stored.copy_events(events, place)
         journal = journal or stored.journal_next_to(events)
         entries = stored.load_journal(folder) if journal is None else stored.read_journal(journal)
@@ -54,12 +52,9 @@ def report_files(folder: Path, run: RunInfo, master: str, events: str, journal: 
         with _spark_errors(folder):
             rows = lambda: SparkRows(_context(folder, master), place, known)  # noqa: E731
             return report_rows(folder, run, events, rows, entries)
-    finally:
-        shutil.rmtree(place.parent, ignore_errors=True)
 
 
 def _context(folder: Path, master: str) -> Any:
-    """Return a SparkContext."""
     from report.spark.session import await_workers, open_session  # noqa: PLC0415
 
     spark = open_session(master or "local[2]", folder / LOG_FILE)

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from report.columns import divide, integers, numbered
+from report.columns import Packed, divide, numbered
 from report.stored import CUSTOMER_COLUMN, OPTIONAL_COLUMNS, check_events, row_groups
 from report.table import T, Table, concat
 
@@ -47,7 +47,7 @@ def _table(row_group: tuple[str, int, int]) -> Table:
         return file.read_row_group(group, [name]).column(name)
 
     numbers, replicas = numbered(column("replica"))
-    return Table({"replica": numbers}, replicas, lambda name: integers(column(name)))
+    return Table({"replica": Packed(numbers).rows()}, replicas, lambda name: Packed(column(name)).rows())
 
 
 def _divided(events: Table, by: str, parts: int, columns: tuple[str, ...]) -> Iterator[tuple[int, Table]]:

@@ -18,7 +18,7 @@ from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.settings import setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, KeyedTopics, qualified
-from services.common.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking, poll_limit
+from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking, poll_limit
 
 SESSION_S: Final = 6.0
 HEARTBEAT_S: Final = 1.0

@@ -14,9 +14,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
+from contracts.unpacking import MAX_POLL_BYTES, poll_limit
 from contracts.validation import DECODE_ERRORS
 from services.common.records import ServiceError
-from services.common.unpacking import MAX_POLL_BYTES, poll_limit
 
 READ_DEADLINE_S: Final = 60.0
 FETCH_BYTES: Final = 524_288  # limit for each partition: fetched records stay in memory until they are processed

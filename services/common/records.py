@@ -44,7 +44,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One record to write. `id` is None if writing it twice does no harm, as for a stage's memory."""
+    """One record to write. `id` is None if a second copy does no harm, as in a stage's memory."""
 
     id: str | None
     topic: str

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Final
 
 from contracts.clock import monotonic_s, now_us
+from contracts.unpacking import Unreadable
 from services.common.records import (
     LETTER_LIMIT,
     Decide,
@@ -22,7 +23,6 @@ from services.common.records import (
     encode,
     letter_key,
 )
-from services.common.unpacking import Unreadable
 
 Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 """Passes a record to the client. The future is done when the broker has it. Back-pressure makes the call wait."""
@@ -162,7 +162,7 @@ class Stage:
         self._sends: set[asyncio.Future[Any]] = set()
 
     async def take(self, record: Incoming, decide: Decide, release: Callable[[], object]) -> None:
-        """Decide one record and send its effects. `release` is called when the broker has all of them."""
+        """Decide one record and send its effects. `release` is called, in record order, when the broker has them."""
         self.last_record_s = monotonic_s()
         slot = self.acknowledgements.open((record.topic, record.partition), release)
         try:

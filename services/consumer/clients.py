@@ -16,7 +16,7 @@ from aiokafka.errors import KafkaError
 from contracts.connection import Connection
 from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from contracts.topics import AUTO_OFFSET_RESET
-from services.common.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking
+from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking
 from services.consumer.assignor import PlanAssignor
 from services.consumer.connections import RecallingClient
 from services.consumer.coordinator import PlanCoordinator

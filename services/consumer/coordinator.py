@@ -166,7 +166,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
 
     @property
     def next_fetch_offsets(self) -> dict[int, int]:
-        """Partition → offset of its next fetch, if known. Between two polls, all events before it are in the queues."""
+        """Partition → offset of its next fetch, if known. Between two polls, all earlier events are in the queues."""
         assigned = self._subscription.subscription and self._subscription.subscription.assignment
         states = {at.partition: assigned.state_value(at) for at in assigned.tps} if assigned else {}
         return {partition: state.position for partition, state in states.items() if state.has_valid_position}

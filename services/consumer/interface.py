@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from contracts.membership import PLAN_PROTOCOL_ONLY, Membership
 from contracts.progress import ReplicaState
 from contracts.settings import Rules, Target, Values, setting
-from services.common.unpacking import MAX_BATCH_MB
+from contracts.unpacking import MAX_BATCH_MB
 
 
 class ReplicaError(Exception):

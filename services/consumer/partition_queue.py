@@ -13,8 +13,8 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from contracts.clock import monotonic_s
+from contracts.unpacking import MAX_POLL_BYTES, Unreadable
 from services.common.stage import MAX_UNCOMMITTED
-from services.common.unpacking import MAX_POLL_BYTES, Unreadable
 
 
 class OffsetTracker:

@@ -10,8 +10,8 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from contracts.plan import PlanRecord, decode_plan
+from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, poll_limit
 from contracts.validation import DECODE_ERRORS
-from services.common.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, poll_limit
 from services.consumer.connections import Client
 
 log = logging.getLogger(__name__)

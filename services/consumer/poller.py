@@ -13,7 +13,7 @@ from aiokafka import errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.clock import monotonic_s, now_us
-from services.common.unpacking import poll_limit
+from contracts.unpacking import poll_limit
 from services.consumer.interface import ReplicaError
 from services.consumer.log_watch import Position
 from services.consumer.partition_queue import PartitionQueues

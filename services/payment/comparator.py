@@ -70,8 +70,8 @@ def consumer_options(connection: Connection, settings: ReplicaSettings, runtime:
 def configure_group(connection: Connection, heartbeat_s: float, session_s: float) -> None:
     """Set the broker's KIP-848 options of the Payment group (idempotent). Options unknown to the broker are left out.
 
-    Raises ServiceError if the broker rejects one (below its minimum, such as
-    group.consumer.min.heartbeat.interval.ms) or does not answer.
+    Raises ServiceError if the broker does not answer, or rejects an option that is below its minimum (for example
+    group.consumer.min.heartbeat.interval.ms).
     """
     options = {
         "consumer.heartbeat.interval.ms": round(heartbeat_s * 1000),

@@ -15,7 +15,7 @@ from aiokafka.structs import OffsetAndMetadata
 from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch
 from odd_headers import odd_batch
 
-from services.common.unpacking import Records, limit_unpacking, poll_limit
+from contracts.unpacking import Records, limit_unpacking, poll_limit
 
 CHECKS = Checks()
 

@@ -16,7 +16,7 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
 
 import services.consumer
-from services.common import unpacking
+from contracts import unpacking
 
 VERSION = "0.14."
 """Series of aiokafka that the lists were made for; pyproject.toml pins it."""

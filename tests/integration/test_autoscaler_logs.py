@@ -8,7 +8,7 @@ import psutil
 import pytest
 from journal_entries import entries
 from kafka_helpers import admin, create_topics, produce, read_all, wait_for
-from odd_headers import produce_bomb, produce_odd
+from odd_headers import produce_odd
 
 from autoscaler.live.journal import JournalTopic
 from autoscaler.live.metrics import Metrics
@@ -133,7 +133,6 @@ class TestPlanLog:
         PlanLog(connection).write(("payment-0",), None, "good")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b"", FOREIGN])
         produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PLANS, b"{", b"}")
-        produce_bomb(connection.bootstrap_servers, connection.namespace, Topic.PLANS, 0, "zstd")
         newest = PlanLog(connection).newest
         assert newest is not None
         assert newest.reason == "good"
@@ -180,7 +179,6 @@ class TestProgress:
         reports = [report("payment-0", now_us - 9), report("payment-1", now_us - 5_000_000, 7), b"nonsense", FOREIGN]
         reports += [report("payment-0", now_us)]
         produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, b"{", b"}")
-        produce_bomb(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, 0, "zstd")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, reports)
         reader = ProgressReader(connection)
         try:

@@ -23,6 +23,7 @@ from report.spark import job
 from report.spark.job import report_run
 from report.topics import RunReader
 from tailpack.local.broker import Broker
+from tailpack.report_job import write_report
 
 pytestmark = [pytest.mark.kafka, *SPARK]
 LOST, SETTLED_TWICE, SHIPPED_TWICE, NEVER_NOTIFIED, REFUSED = 11, 22, 33, 44, 55
@@ -146,6 +147,14 @@ def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> No
     stored_run(tmp_path / "half", journal_entries=(msgspec.json.encode(journal()[0])[:40],))
     with pytest.raises(ReportError, match="entry 0 is not a journal entry"):
         report_run(tmp_path / "half", "")
+
+
+def test_the_job_of_a_large_run_gives_the_same_report(tmp_path: Path) -> None:
+    stored_run(tmp_path)
+    expected = report_run(tmp_path, "")
+    (tmp_path / "result.json").unlink()
+    write_report(tmp_path, master="local[1]")
+    assert Result.load(tmp_path) == expected
 
 
 def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:

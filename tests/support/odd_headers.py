@@ -11,7 +11,6 @@ from confluent_kafka import Producer
 from contracts.topics import Topic, qualified
 
 NAME: Final = b"\xff\xfe\xe4"
-BOMB: Final = bytes(8 * 2**20)
 
 
 class NoText(str):
@@ -29,10 +28,11 @@ def odd_batch(*values: bytes) -> _DefaultRecordBatchBuilderPy:
     return builder
 
 
-def produce_bomb(kafka: str, namespace: str, topic: Topic, partition: int, codec: str = "gzip") -> None:
+def produce_bomb(kafka: str, namespace: str, topic: str, partition: int, codec: str = "gzip", *, mb: int = 8) -> None:
     """Write a record that decompresses to more bytes than our clients read, and wait until the broker has it."""
-    producer = Producer({"bootstrap.servers": kafka, "compression.type": codec, "message.max.bytes": 2 * len(BOMB)})
-    producer.produce(qualified(namespace, topic), BOMB, partition=partition)
+    sizes = {"message.max.bytes": 10**9, "queue.buffering.max.kbytes": 10**6}
+    producer = Producer({"bootstrap.servers": kafka, "compression.type": codec, **sizes})
+    producer.produce(qualified(namespace, topic), bytes(mb * 2**20), partition=partition)
     assert producer.flush(60) == 0, "the broker did not acknowledge"
 
 

@@ -24,6 +24,7 @@ from contracts.events import (
     ShipmentScheduled,
 )
 from contracts.topics import Topic
+from contracts.unpacking import MAX_POLL_BYTES, Records, limit_unpacking
 from contracts.validation import DECODE_ERRORS
 from fuzz_suite.control import LETTER
 from fuzz_suite.inputs import CARD, NOW_US, Inputs
@@ -35,7 +36,6 @@ from services.common.records import LETTER_LIMIT, Decide, Effect, Incoming, Refu
 from services.common.records import encode as encoded
 from services.common.service import Service, _letter_id_reader
 from services.common.stage import Stage
-from services.common.unpacking import MAX_POLL_BYTES, Records, limit_unpacking
 from services.consumer import Event, Refused
 from services.consumer.server import encode_dead_letter
 from services.notification import __main__ as notification_app

@@ -1,6 +1,7 @@
 """The autoscaler continues to decide, and keeps its own epochs, with any control records of others."""
 
 from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
@@ -19,25 +20,23 @@ from contracts.plan import PlanRecord, decode_plan
 from contracts.validation import DECODE_ERRORS
 
 
-class Topic:
-    """Stands in for a confluent-kafka consumer of one partition."""
+class Topic(list[bytes]):
+    """Stands in for the reader of one partition, and is its unread records."""
 
-    def __init__(self, _config: object) -> None:
-        self.waiting: list[bytes] = []
+    is_at_end = bool
 
-    def assign(self, _places: object) -> None: ...
+    def __init__(self, *_: object, **_settings: object) -> None: ...
 
-    def consume(self, _count: int, _timeout_s: float) -> list[SimpleNamespace]:
-        values, self.waiting = self.waiting, []
-        return [SimpleNamespace(error=lambda: None, offset=lambda: 0, value=lambda v=value: v) for value in values]
+    def read(self, _count: int, _timeout_s: float) -> list[SimpleNamespace]:
+        return [SimpleNamespace(offset=0, value=self.pop(0)) for _ in range(len(self))]
 
 
 def test_the_group_is_observed_and_decided_for_after_every_extreme_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_reader, "Consumer", Topic)
+    monkeypatch.setattr(progress_reader, "RecordReader", Topic)
     world = started(2)
     reports = ProgressReader(Connection(bootstrap_servers="nowhere:1"), deadline_s=0.0, clock=world.clock)
     world.group._reports, reports.is_ours = reports, world.scaler.is_source_of
-    topic, decisions = reports._consumer, list[object]()
+    topic, decisions = cast(Topic, reports._records), list[object]()
     journal = SimpleNamespace(record=lambda seen, decision: decisions.append(decision), record_not_ready=str)
     policy = policy_config_of(AutoscalerSettings(policy="tail-aware", state_dir="unused")).policy()
     controller = Controller(world.group, policy, journal)  # type: ignore[arg-type]
@@ -45,9 +44,9 @@ def test_the_group_is_observed_and_decided_for_after_every_extreme_report(monkey
     sound = [msgspec.json.encode(full_report(name, pid, f"life-{pid}", "payment")) for name, pid in pids.items()]
     records = [*extremes(full_report("payment-0", pids["payment-0"], f"life-{pids['payment-0']}", "payment"))]
     for record in records:
-        topic.waiting = [*sound, record]
+        topic[:] = [*sound, record]
         world.step(0.95)
-        topic.waiting = list(sound)
+        topic[:] = list(sound)
         controller.tick()
     assert len(decisions) == len(records)
     assert set(reports.poll()) == set(pids), "a report under another name is no replica of this autoscaler"

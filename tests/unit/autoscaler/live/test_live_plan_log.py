@@ -1,13 +1,14 @@
 """If brokers reject a plan, the plan log never reports a plan that they do not have."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from autoscaler.live import plan_log
-from autoscaler.live.plan_log import FencedError, PlanLog, PlanNotWrittenError, PlanReader
+from autoscaler.live.plan_log import FencedError, PlanLog, PlanNotWrittenError
 from contracts.connection import Connection
 
 
@@ -53,9 +54,7 @@ class FakeProducer:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> PlanLog:
     monkeypatch.setattr(plan_log, "Producer", FakeProducer)
-    monkeypatch.setattr(
-        plan_log, "_read_plans", lambda connection, scaled, _: PlanReader(connection, scaled, wait_ms=20)
-    )
+    monkeypatch.setattr(plan_log, "_read_plans", lambda *_: SimpleNamespace(newest=None, highest_epoch=0, unusable=""))
     return PlanLog(Connection(bootstrap_servers="nowhere:1"))
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from consumer_fakes import Record, ServerHarness, eventually, records
 
-from services.common.unpacking import Unreadable
+from contracts.unpacking import Unreadable
 from services.consumer.interface import Event, Refused
 from services.consumer.server import encode_dead_letter
 

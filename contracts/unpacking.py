@@ -40,6 +40,8 @@ class Unreadable(bytes):
     """The empty value of the record that replaces all records of a batch that cannot be read."""
 
     reason: str = ""
+    offsets: int = 1
+    """Number of offsets that it stands for, at most."""
 
 
 def limit_unpacking(max_batch_mb: float = MAX_BATCH_MB) -> None:
@@ -122,6 +124,7 @@ class _Replacement:
         self.timestamp = max(0, getattr(batch, "max_timestamp", 0))
         self.value = Unreadable()
         first = getattr(batch, "base_offset", self.offset)
+        self.value.offsets = self.offset - first + 1
         self.value.reason = f"the batch of offsets {first} to {self.offset} cannot be read: {error!r}"
         log.warning("Refused records: %s", self.value.reason)
 

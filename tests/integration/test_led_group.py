@@ -7,7 +7,6 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
@@ -30,8 +29,7 @@ NAMES = ("shop-0", "shop-1", "shop-2")
 
 
 def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
-    replicas = tuple(sorted({*assignment.values()}))
-    return PlanRecord(epoch=epoch, at_us=1, replicas=replicas, assignment=assignment, reason="a test wants it")
+    return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
 
 
 @contextmanager
@@ -49,7 +47,6 @@ def leading(group: ForeignGroup, take_over: str = "wait", lines: list[str] | Non
 
 
 def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, names: tuple[str, ...] = NAMES) -> bool:
-    """Carry out a plan. Return whether the consumers' own callbacks show it."""
     leader.carry_out(record, Replicas(dict.fromkeys(names, "")))
     wait_for(lambda: leader.view.epoch == record.epoch, f"plan {record.epoch}", every_s=0.01)
     return bool(wait_for(lambda: group.owners() == record.assignment, f"owners by plan {record.epoch}", every_s=0.02))
@@ -60,9 +57,7 @@ def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, names: 
     [("librdkafka", "range"), ("librdkafka", "cooperative-sticky"), ("java", "range"), ("java", "cooperative-sticky"),
      ("aiokafka", "roundrobin")],
 )  # fmt: skip
-def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(
-    client: str, assignor: str, kafka: str, namespace: str, tmp_path: Path
-) -> None:
+def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(client, assignor, kafka, namespace, tmp_path):
     draw = random.Random(1)
     with ForeignGroup(kafka, namespace, tmp_path / "group", client, assignor) as group, leading(group) as leader:
         wait_for(lambda: leader.view.leads, "the leadership of the empty group")
@@ -81,20 +76,17 @@ def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(
 
 
 def led(group: ForeignGroup, namespace: str, **more: str) -> Autoscaler:
-    """Return an autoscaler of the group, not started yet. more: settings, TAILPACK_ left out."""
     create_topics(group.kafka, namespace, 1)
     settings = {
         "CONSUMERS": "led", "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop", "HEARTBEAT_S": "0.3",
-        "REPLICA_COMMAND": shlex.join(group.command()), "SERVICE_TIME_S": "0.005",
+        "REPLICA_COMMAND": shlex.join(group.command()), "COMMIT_AGE_S": "0.5", "LATENCY_TARGET_S": "2",
     }  # fmt: skip
     environ = {f"TAILPACK_{name}": value for name, value in (settings | more).items()}
     environ["LOG_FOLDER"] = str(group.events)
     return Autoscaler(group.kafka, namespace, group.folder / "state", partitions=group.partitions, more=environ)
 
 
-def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
+def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(kafka, namespace, tmp_path):
     policy = {"POLICY": "tail-aware", "INITIAL_REPLICAS": "1", "POLICY_OPTIONS": '{"keep_s": 0}'}
     with ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group") as group, led(group, namespace, **policy) as auto:
         auto.wait_for_plan(1, deadline_s=120)
@@ -112,9 +104,7 @@ def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_aft
         assert auto.ended()[0] == 0
 
 
-def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
+def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(kafka, namespace, tmp_path):
     group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", session_ms=240_000)
     with group, led(group, namespace) as auto:
         auto.wait_for_plan(1, deadline_s=120)
@@ -139,9 +129,7 @@ def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nob
 
 
 @pytest.mark.parametrize("take_over", ["wait", "kick"])
-def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(
-    kafka: str, namespace: str, tmp_path: Path, take_over: str
-) -> None:
+def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(kafka, namespace, tmp_path, take_over):
     lines: list[str] = []
     with ForeignGroup(kafka, namespace, tmp_path / "group", "librdkafka") as group:
         with leading(group) as leader:
@@ -180,9 +168,7 @@ def rebalances(group: ForeignGroup) -> int:
         ({"partition.assignment.strategy": "roundrobin"}, "its assignor is roundrobin; add it to led_protocols"),
     ],
 )
-def test_a_group_that_cannot_be_led_is_left_alone(
-    kafka: str, namespace: str, options: dict[str, str], reason: str
-) -> None:
+def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, options, reason):
     client = admin(kafka)
     client.create_topics([NewTopic(namespace, 2, 1)])[namespace].result(DEADLINE_S)
     member = Consumer({"bootstrap.servers": kafka, "group.id": namespace} | options)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Event, Thread
-from types import TracebackType
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
@@ -55,14 +54,11 @@ class ForeignGroup:
         self.load = self._thread.start
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         for process in self.processes.values():
             process.kill()
             process.wait(DEADLINE_S)
-        if kind is not None:
-            for log in sorted(self.folder.glob("*.log")):
-                print(f"--- {log.name}\n{log.read_text()[-3000:]}")  # noqa: T201
 
     def command(self) -> list[str]:
         options = {

@@ -1,7 +1,6 @@
 """A consumer that knows nothing of us. Arguments: librdkafka or aiokafka, then KEY=VALUE of librdkafka, and work.s.
 
-It logs to LOG_FOLDER/NAME.PID: A, R and L with partitions that were assigned, revoked and lost, and E with partition
-and offset of each event. Each line begins with the time (µs).
+LOG_FOLDER/NAME.PID gets lines: time (µs), A(ssigned), R(evoked) or L(ost) with partitions, or E with an event's place.
 """
 
 import asyncio
@@ -33,12 +32,10 @@ def places(kind: str) -> Any:
 def librdkafka(topic: str, work_s: float, options: dict[str, str]) -> None:
     consumer = confluent_kafka.Consumer(options | {"client.id": NAME, "auto.commit.interval.ms": "1000"})
     consumer.subscribe([topic], on_assign=places("A"), on_revoke=places("R"), on_lost=places("L"))
-    due_s = 0.0
     while not STOPPED:
         message = consumer.poll(0.05)
         if message is not None and message.error() is None:
-            due_s = max(due_s, time.monotonic() - work_s) + work_s
-            time.sleep(max(0.0, due_s - time.monotonic()))
+            time.sleep(work_s)
             say("E", message.partition(), message.offset())
     consumer.close()
 

@@ -34,8 +34,7 @@ def test_a_member_belongs_to_the_replica_of_its_id_or_else_of_its_address() -> N
 def test_members_of_planned_replicas_get_every_partition_once_and_in_turn(owners: list[str]) -> None:
     members = [member("a", "shop-0-0"), member("b", "shop-0-1"), member("c", "shop-1-0"), member("d", "stranger")]
     wanted, counts = dict(enumerate(owners)), {TOPIC: len(owners), "returns": len(owners)}
-    places = {"a": {TOPIC: [*wanted]}}
-    result = assign(plan(wanted), REPLICAS, members, topic=TOPIC, counts=counts, previous=places)[0]
+    result = assign(plan(wanted), REPLICAS, members, topic=TOPIC, counts=counts, previous={"a": {TOPIC: [*wanted]}})[0]
     owned = Counter(number for topics in result.values() for number in topics.get(TOPIC, ()))
     named = {"shop-0", "shop-1"} & {*owners}
     assert owned == Counter([*wanted])

@@ -12,11 +12,11 @@ R = TypeVar("R")
 def compiled(function: Callable[P, R], calls: Sequence[Callable[..., Any]] = ()) -> Callable[P, R]:
     """Return `function` as machine code. It may use only numbers, numpy arrays, compiled functions and `calls`.
 
-    calls: functions that the compiler includes here and that stay interpreted everywhere else.
+    calls: plain functions that `function` calls. They become part of its machine code. Python still interprets them.
 
-    The machine code is cached next to the module, so only the first call on a computer waits for the compiler
-    (seconds). An image contains the cache, which also works on a read-only file system. The first call imports the
-    compiler: a process that compiles nothing does not wait for it.
+    The machine code is cached next to the module, so only the first call on a computer waits seconds
+    for the compiler. An image contains the cache, which also works on a read-only file system. The compiler is
+    imported at the first call of a compiled function.
     """
     return _Compiled(function, calls)
 
@@ -117,6 +117,6 @@ def _read_only_cache(function: Callable[..., Any]) -> Any:
         _impl_class = Results
 
         def save_overload(self, sig: Any, data: Any) -> None:
-            """Do nothing: the next process compiles it again."""
+            """Do nothing: the file system is read-only. The next process compiles the function again."""
 
     return Cache(function)

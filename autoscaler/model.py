@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 class PartitionLoad:
     """One partition: arrival rate (λ, events/s) over the last decision interval, and lag (events produced − committed).
 
-    If one of them could not be read, both are worst-case values: arrivals continue at the last rate, and no event has
-    been served since. Plans are made for this case.
+    If an offset could not be read, both are worst-case values: arrivals continue at the last rate, and no event was
+    served since the last reading. Plans are made for this case.
     """
 
     partition: int
@@ -68,7 +68,7 @@ MAX_FULL_SLOT_SHARE: Final = 0.25
 
 
 def begin_offset_s(offsets_s: NDArray[np.float64], events: NDArray[np.int64], slots: NDArray[np.int64]) -> float:
-    """Return `RecentArrivals.begin_s` for `events` at each offset from the start of their slots; 0 without events."""
+    """Return `RecentArrivals.begin_s` of readings: offset within the slot, events and slot of each; 0 if no events."""
     if not events.any():
         return 0.0
     by_slot = np.bincount(slots, events, minlength=int(slots.max()) + 1)
@@ -98,7 +98,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class GroupObservation:
-    """Input of a policy at one tick. A value that could not be read is replaced by a worst case, with its age."""
+    """Input of a policy at one tick. A value that could not be read is a worst case, with its age."""
 
     at_s: float
     """Time of the observation by a monotonic clock, seconds."""

@@ -47,7 +47,7 @@ def urgent_of(policy: Policy) -> Urgent | None:
 
 @dataclass(eq=False)
 class PolicyWrapper:
-    """Base of a policy that wraps another one. It has the inner policy's name and decides when that one wants to."""
+    """Base of a policy that wraps another one. It has the name and the `urgent` test of the inner policy."""
 
     policy: Policy
 

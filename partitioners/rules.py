@@ -1,6 +1,6 @@
 """The rules as loops over plain integers. The interpreter runs them on lists. A compiler runs them on arrays.
 
-A key is a number of 32 bits and should be a hash. Its home is the remainder modulo the number of workers. Arithmetic
+A key is a number of 32 bits and should be a hash. Its home is worker (key mod number of workers). Arithmetic
 stays within 63 bits, so the interpreter and the compiler make the same choices. As in the paper, a *worker* is the
 target of an event, here a partition. A *virtual worker* is a share of the source's events. One worker owns it.
 """
@@ -52,7 +52,7 @@ def mix(key: int, salt: int) -> int:
 def choose(rule: int, epsilon: float, state: State, key: int) -> int:
     """Return the worker of the next event, which has this `key`, and count the event.
 
-    epsilon: share by which a worker may exceed the mean load, for the rules that bound it.
+    epsilon: share by which the load of a worker may exceed the mean, for rules with such a limit.
     """
     number = state.numbers[EVENT_COUNT]
     choice = 0
@@ -118,9 +118,9 @@ def next_on_ring(state: State, key: int, limit: float) -> int:
 
 
 def choose_sticky(state: State, key: int) -> int:
-    """Return the key's home worker. A key that overloads it is split over as many workers as it needs, home first.
+    """Return the key's home worker. If the key would overload it, return the least loaded of as many as the key needs.
 
-    The least loaded of these gets the event. The split ends when the key's load drops to a quarter of the safe load.
+    They begin with the home worker. The split ends when the key's load is below a quarter of the safe load.
     """
     workers = len(state.loads)
     row = len(state.sketch) // 2
@@ -148,7 +148,7 @@ def choose_sticky(state: State, key: int) -> int:
 
 
 def find_cell(state: State, key: int) -> int:
-    """Return the cell of a split key, or an empty cell for it, or −1 if other keys use all its cells."""
+    """Return the cell of a split key, or an empty cell for it, or −1 if other keys use all cells that it may use."""
     cells, empty = len(state.split_key), -1
     begin = mix(key, 5)
     for step in range(MAX_PROBES):
@@ -175,9 +175,9 @@ def halve(state: State) -> None:
 
 
 def record_signal(state: State, worker: int, signal: int) -> None:
-    """Record the signal of a worker. If one worker is busy and another is idle, move a virtual worker to the idle one.
+    """Record the signal of a worker. If one worker is busy and another is idle, the idle one gets a virtual worker.
 
-    The workers with the oldest signals are used, and both signals are reset. A busy worker keeps its last virtual one.
+    The other worker has the oldest opposite signal. Both signals are reset, or only the busy one if it keeps its last.
     """
     if state.signal[worker] != signal:
         state.signal[worker] = signal  # type: ignore[index]

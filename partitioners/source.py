@@ -29,7 +29,7 @@ class Source:
     def record_wait(self, partition: int, waited_s: float, at_s: float, *, busy_s: float, idle_s: float) -> None:
         """Record how long an event of a partition waited and when it was served, as its acknowledgement reports.
 
-        A partition is busy if an event waited longer than busy_s, idle if all waited less than idle_s. `cg` uses this.
+        In 2 s, a partition is busy if an event waited more than busy_s, idle if all waited less than idle_s. For `cg`.
         """
         if self._rule != CG:
             return

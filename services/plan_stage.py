@@ -22,7 +22,7 @@ from services.common import traces
 from services.common.records import Refusal, ServiceError, decoder, encode
 from services.consumer import Event, Options, PlanConsumer, Refused, ReplicaError
 from services.consumer.environment import topics_of
-from services.consumer.metrics import Latencies
+from services.consumer.metrics import LATENCY, Buckets
 from services.payment.replica import ReplicaSettings, Server, ServiceTimes
 
 Output = PaymentSettled | ShipmentScheduled | NotificationSent | None
@@ -72,7 +72,7 @@ class PlanStage:
         self._latency_of = latency_of
         others = {read: max(1, settings.payment_partitions), self._target: 1}
         options = Options(**shared_fields(settings, Options))
-        self._latencies = Latencies(options)
+        self._latencies = Buckets(LATENCY, options.latency_target_s)
         self.consumer = PlanConsumer(
             settings.replica,
             connection,

@@ -158,7 +158,8 @@ class Watcher:
         self._names = {qualified(space, topic): topic for topic in topics}
         counts = {name: partitions_of(topic, 0, pipeline_partitions) for name, topic in self._names.items()}
         places = [(name, number) for name, count in counts.items() for number in range(count)]
-        self._records = RecordReader(connection, dict.fromkeys(places, BEGINNING))
+        begins = dict.fromkeys(places, BEGINNING)  # fetched four times a second, not once for each event
+        self._records = RecordReader(connection, begins, wait_ms=250, fetch_min_bytes=1_000_000)
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = JournalDecoder()
         self._keys = (None, plan_key(*(qualified(space, one) for one in (Group.PAYMENT, Topic.PAYMENTS_REQUESTED))))

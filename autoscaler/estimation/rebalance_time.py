@@ -15,9 +15,9 @@ MAX_PAUSE_S: Final = 60.0  # a longer pause is an error of a clock: each rebalan
 
 
 class RebalanceTime:
-    """Estimates t_r as the p99 of the newest planned pauses. Uses the setting until `MIN_PAUSES` were observed.
+    """Estimates t_r as the p99 of the newest planned pauses. Before `MIN_PAUSES` of them, t_r is `fixed_s`.
 
-    fixed_s: the setting, which is always used if `learn` is False. warn: called with one sentence when the learned
+    fixed_s: t_r from the settings, always used if `learn` is False. warn: called with one sentence when the learned
     time reaches the latency target, and not again until it has fallen below the target.
     """
 
@@ -39,7 +39,7 @@ class RebalanceTime:
 
     @property
     def learned_s(self) -> float | None:
-        """The p99 of the kept pauses (the longest of fewer than 100), seconds; None: fewer than `MIN_PAUSES`."""
+        """The p99 of the newest pauses, seconds: the longest if there are fewer than 199. None before `MIN_PAUSES`."""
         if self.pause_count < MIN_PAUSES:
             return None
         rank = math.ceil((len(self._pauses_s) + 1) * QUANTILE - 1e-9)

@@ -1,10 +1,10 @@
-"""Estimates each replica's service rate (μ) and its confidence interval. The estimate also uses the other replicas.
+"""Estimates the service rate (μ) of each replica, with a confidence interval, from the reports of all replicas.
 
-The model uses logarithms of seconds per event, because machines differ by factors. The configured rate is correct to a
-factor e^±PRIOR_SPREAD. The typical replica comes from a random-effects model (DerSimonian, Laird 1986). Values of
-replicas differ from the typical value with variance τ², and each is measured with a known error. The estimate of a
-replica that has served many events is close to its measurement. With few events it is close to the typical one
-(empirical Bayes, Morris 1983).
+The model uses the logarithm of the seconds per event, because the speeds of machines differ by factors. The prior is
+the configured rate. The standard error of its logarithm is PRIOR_SPREAD. The typical value comes from a random-effects
+model (DerSimonian, Laird 1986), in which the replicas scatter around this value with variance τ². After many events,
+the estimate of a replica is close to its own measurement. After few events, it is close to the typical value (empirical
+Bayes, Morris 1983).
 """
 
 import math
@@ -83,7 +83,7 @@ class ServiceRates:
         self._typical: _Typical | None = None
 
     def observe(self, now: WorkCounters) -> None:
-        """Add one report. The first of an incarnation only sets its counters. An outdated report is ignored."""
+        """Add one report. The first of an incarnation only sets where its counters start. Old reports are ignored."""
         work = self._work.setdefault(now.replica, _Work(now))
         if work.last.incarnation != now.incarnation:
             work.last = now
@@ -105,7 +105,7 @@ class ServiceRates:
         self._work, self._typical = {name: work for name, work in self._work.items() if name in replicas}, None
 
     def estimate(self, replica: str) -> RateEstimate:
-        """Return μ of one replica. For an unknown replica it is the typical μ, with a wider interval."""
+        """Return μ of one replica. For an unknown replica, return the typical μ with a wider interval."""
         typical, work = self._fitted(), self._work.get(replica)
         log_s, variance = typical.value, typical.variance + typical.spread
         if work is not None and work.events:
@@ -120,9 +120,9 @@ class ServiceRates:
         return RateEstimate(math.exp(-log_s), math.exp(-log_s - half_width), math.exp(-log_s + half_width), samples)
 
     def own_rate(self, replica: str) -> float | None:
-        """Return μ of a replica that differs from the typical one; None for all others.
+        """Return μ of a replica that differs from the typical replica; None if it does not.
 
-        It differs if its whole confidence interval is outside typical μ · (1 ± `SAME_RATE_SHARE`).
+        It differs if its whole confidence interval is outside (1 ± `SAME_RATE_SHARE`) × the typical μ.
         """
         rate, typical = self.estimate(replica), self.service_rate
         differs = rate.high < typical * (1 - SAME_RATE_SHARE) or rate.low > typical * (1 + SAME_RATE_SHARE)

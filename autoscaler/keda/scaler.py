@@ -1,4 +1,4 @@
-"""gRPC service for KEDA: the planned replica count, with a target of 1 for each replica."""
+"""gRPC service for KEDA: the metric is the planned replica count, and its target is 1 for each replica."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -53,10 +53,10 @@ MESSAGE: Final = _messages()
 
 
 def metric_value(plan: PlanRecord, tolerance: float) -> float:
-    """Return the value for which the HPA starts the planned number of replicas, or up to 10 % more, never fewer.
+    """Return the metric with which the HPA starts the planned number of replicas, or up to 10 % more, never fewer.
 
-    The HPA ignores deviations of up to 10 % (its tolerance), so with ten or more replicas it never adds just one. While
-    replicas are missing, the metric exceeds the number of serving replicas by slightly more than this tolerance.
+    The HPA ignores deviations within its tolerance (10 %), so it would not add one replica to ten or more. While
+    replicas are missing, the metric is therefore at least slightly above (1 + tolerance) × the serving replicas.
 
     >>> plan = PlanRecord(epoch=1, at_us=0, replicas=("a",) * 20, assignment=None, reason="", wanted=21)
     >>> metric_value(plan, 0.1)
@@ -71,7 +71,7 @@ def metric_value(plan: PlanRecord, tolerance: float) -> float:
 class Scaler:
     """Reports the newest plan. All calls come from one event loop.
 
-    newest: returns the newest plan; None: unknown. Then the metric is unavailable, and the HPA keeps its count.
+    newest: returns the newest plan. While it returns None, the metric is unavailable, and the HPA keeps its count.
     on_answer: called with each reported value.
     """
 

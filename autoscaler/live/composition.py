@@ -82,7 +82,7 @@ class StartupConfig:
 
 
 class LiveAutoscaler:
-    """One controller with everything around it."""
+    """One controller with its Kafka clients, launcher, pages and journal."""
 
     def __init__(self, config: StartupConfig, launcher: Launcher, stop: Event, *, warn: Callable[[str], None]) -> None:
         """Bind the port, then take over the plan log. No decision is made and no replica started yet.

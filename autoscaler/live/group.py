@@ -27,7 +27,7 @@ Longer than the session timeout (6 s): the group has given its partitions away b
 class LiveGroup:
     """A consumer group on Kafka whose replicas this autoscaler starts and stops. Implements ports.ConsumerGroup.
 
-    If another runtime consumes the topic, only a plan's replica count is used, and members report their partitions.
+    If another runtime assigns the partitions (setting `runtime`), plans have only a count, and members report owners.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class LiveGroup:
     def observe(self) -> GroupObservation:
         """Read offsets and reports. An unreadable lag is replaced by its upper bound and marked with its age.
 
-        Raises NotReadyError if no bound is known.
+        Raises NotReadyError if that bound is unknown, or before the first plan, or if no replica reports a partition.
         """
         self._reports.poll()
         try:
@@ -147,7 +147,7 @@ class LiveGroup:
         return Replica(name, ready, self._service_rates.own_rate(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
-        """Return the arrivals since the last observation; None if no new arrivals were sampled."""
+        """Return the arrivals since the last observation; None if no slot has ended since the last call."""
         return self._loads.arrivals()
 
     def apply(self, decision: Decision) -> None:
@@ -157,7 +157,7 @@ class LiveGroup:
         self.advance()
 
     def advance(self) -> None:
-        """Take the due steps for processes, then for the plan, then for releases. Called every 20 ms, never waits.
+        """Take the due steps: replicas, then plan, then releases. Called every 20 ms. Only calls to Kafka may wait.
 
         Raises FencedError when another autoscaler has taken over.
         """
@@ -178,7 +178,7 @@ class LiveGroup:
                 self._scaler.release(name)
 
     def status(self) -> GroupStatus:
-        """Return the current numbers without a request."""
+        """Return the current numbers without a request to Kafka."""
         names = self._scaler.requested
         return GroupStatus(
             requested_replicas=len(names),

@@ -108,7 +108,7 @@ class LiveJournal:
         """Newest decisions, oldest first."""
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
-        """Record one decision with its observation, and report the fault of a policy that a fallback replaced."""
+        """Record one decision with its observation. Report the policy's fault if the fallback made the decision."""
         self._problems.report("policy", decision.fault, unhealthy_after=PERSISTENT_TICKS)
         self._record_tick(observation.at_s, partial(decision_record, observation, decision, epoch=self._status().epoch))
 

@@ -1,7 +1,7 @@
 """Settings of the autoscaler's Kafka clients, and the check before it takes over a group.
 
-The check writes nothing. So an autoscaler that cannot run neither fences the running one nor makes a broker create
-topics.
+The check writes nothing. So an autoscaler that fails the check does not fence the running autoscaler, and no broker
+creates a topic because of it.
 """
 
 import logging
@@ -24,10 +24,10 @@ _log.propagate = False
 
 
 def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
-    """Return the connection's configuration with `settings`, whose names have _ in place of the dots of properties.
+    """Return the connection's configuration plus `settings`: properties of librdkafka, with _ in place of each dot.
 
-    librdkafka logs to "autoscaler.librdkafka", which is silent unless a handler is added. Each error that matters is
-    returned by a call, and logged once.
+    librdkafka logs to "autoscaler.librdkafka", which is silent unless a handler is added. Calls return each error that
+    matters, and the caller logs it once.
     """
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return connection.librdkafka() | {"logger": _log} | named
@@ -36,7 +36,7 @@ def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:
     """Wait until Kafka answers and the topics exist. Raises PreflightError after `deadline_s`.
 
-    follows_plans: reject a group with members that are no PlanConsumers.
+    follows_plans: reject a group whose members use another assignor, because they do not follow plans.
     """
     needed = {scaled.topic_in(connection.namespace): TopicNeed(remedy="create it, or correct topic")}
     for topic in CONTROL:

@@ -2,7 +2,7 @@
 
 Adapters are in `launchers`. One contract suite tests them all: tests/support/launcher_contract.py.
 No call waits, because the autoscaler checks its replicas every 20 ms. A slow API server is queried in the background
-with a deadline. Until it answers, an instance is pending.
+with a deadline. An instance is pending until the API server answers.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ POLL_S: Final = 0.02
 
 
 class LauncherError(Exception):
-    """The launcher cannot work at all. The message names the place and the remedy."""
+    """The launcher cannot work at all. The message names the cause and the remedy."""
 
     status = 0
     """HTTP status of a server's refusal; 0: no answer, or no server."""
@@ -94,7 +94,7 @@ class Launcher(Protocol):
 
     @property
     def wanted(self) -> int:
-        """Replica count for KEDA or an HPA, written into plans; 0: the launcher itself starts and stops replicas."""
+        """Replica count that plans contain for KEDA or an HPA; 0: the launcher itself starts and stops replicas."""
 
     def start(self, name: str) -> Instance:
         """Start `name` in the background. Raises OSError on an immediate failure. Then nothing runs."""
@@ -112,14 +112,14 @@ class Launcher(Protocol):
         """Return the last line that `name` logged; empty: none."""
 
     def close(self) -> None:
-        """Finish the work in the background. Replicas keep running."""
+        """Finish the background work. Replicas keep running."""
 
 
 def stop_orphans(launcher: Launcher, timeout_s: float) -> tuple[list[str], list[str]]:
     """Stop every replica that an earlier autoscaler left running. Return the names of those stopped and those killed.
 
-    A replica that has not exited after `timeout_s` is killed. Its record stays, so that the next autoscaler evicts
-    this member from the group. Raises LauncherError.
+    A replica that has not exited after `timeout_s` is killed. The records of killed replicas stay, so that the
+    next autoscaler evicts them from the group. Raises LauncherError.
     """
     running = {orphan.name: orphan.instance for orphan in launcher.find_orphans() if not orphan.instance.exit()}
 

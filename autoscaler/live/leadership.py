@@ -1,8 +1,8 @@
 """Leader election by a Kubernetes Lease: one autoscaler leads, the others stand by. The plan log fences writes anyway.
 
-No two clocks are compared. The leader counts from when it sent its last successful renewal. A standby counts from the
-answer that first showed that renewal. The standby takes over once it has seen the Lease unchanged for longer than its
-duration. A leader that cannot reach the API server keeps running, because no standby can take over without it either.
+Clocks of different machines are never compared. The leader counts the Lease's age from when it sent its last successful
+renewal. A standby counts it from the answer that first showed this renewal, and takes over if the age is above the
+duration. While the API server is down, the leader keeps running: no standby can take over without that server.
 """
 
 import logging
@@ -30,11 +30,11 @@ POLL_INTERVAL_S: Final = 0.25
 
 
 class Leadership:
-    """This autoscaler's part in the election.
+    """Takes and renews the Lease for this autoscaler, and notices when another autoscaler leads.
 
-    lease: returns the Lease of a name. With a body it changes the Lease first: a list is a JSON patch, and an object
-    with an outdated version is refused. It raises LauncherError. duration_s: duration of the Lease. on_lost: called
-    from another thread with the reason when another autoscaler leads.
+    lease: called with a name and returns this Lease. If there is a second argument, it changes the Lease first: a list
+    is a JSON patch, and an object with an outdated version is refused. Raises LauncherError. duration_s: duration of
+    the Lease. on_lost: called from another thread with the reason when another autoscaler has taken over.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Leadership:
         return True
 
     def try_acquire(self) -> bool:
-        """Take or renew the Lease if it is free, expired or held by this autoscaler. Return whether it is held."""
+        """Take the Lease if it is free, expired or held by this autoscaler. Return whether this autoscaler leads."""
         sent_s = self._clock()
         try:
             found = self._lease(self._name)
@@ -109,7 +109,7 @@ class Leadership:
         return self.holder == self._identity and self.is_leader
 
     def renew(self) -> float:
-        """Renew the Lease as its holder by one call. Return the seconds until the next call is due."""
+        """Renew the Lease that this autoscaler holds. Return the seconds until the next renewal is due."""
         sent_s = self._clock()
         try:
             self._change("renewTime", _now())
@@ -147,7 +147,7 @@ def _now() -> str:
 
 
 def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threading.Event) -> bool:
-    """Compile everything, then wait until this autoscaler leads (True) or `stop` is set. Raises PortTakenError.
+    """Compile the policy, then wait until this autoscaler leads (True) or `stop` is set. Raises PortTakenError.
 
     The pages show which autoscaler leads, or why this one cannot.
     """

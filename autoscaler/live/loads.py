@@ -68,9 +68,9 @@ class ArrivalSamples:
     def recent(self, until_s: float, interval_s: float, rates: Mapping[int, float]) -> RecentArrivals | None:
         """Return events by slot and partition over the interval that ended at `until_s`, the time of the last reading.
 
-        Arrivals between two readings count for the slot of the later one, so a burst is never split. Arrivals after the
-        end of the last slot count for it too, and not again in the next interval. None: there are too few readings.
-        rates: partition → arrival rate (λ), events/s. If an end offset was unknown, the last slot gets λ × interval.
+        Arrivals between two readings count for the slot of the later reading, so a burst is never split. Arrivals after
+        the last slot also count for the last slot, but not for the next interval. None: there are too few readings.
+        rates: partition → arrival rate (λ), events/s. If an end offset was unknown, λ × interval is in the last slot.
         """
         slots = max(1, round(interval_s / SLOT_S))
         first = self._slot(until_s) - slots + 1
@@ -125,7 +125,7 @@ class _PartitionState:
 
 
 class LoadReader:
-    """Reads offsets at each tick, and remembers the previous reading to compute arrival rates (λ)."""
+    """Reads offsets at each tick. Computes arrival rates (λ) from this and the previous reading."""
 
     def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_offset_s) -> None:
         self._offsets, self._ahead_s = offsets, ahead_s
@@ -178,7 +178,7 @@ class LoadReader:
         """Return the time at which the end offsets were read (seconds), and the load of every partition.
 
         An unreadable lag is replaced by its upper bound and marked with its age. Raises NotReadyError if no end offset
-        is known or if an arrival rate (λ) has only one reading.
+        is known, or if only one end offset of a partition was read: its arrival rate (λ) needs two.
         """
         at_s, partitions = self._offsets.read()
         self._samples.ahead_s = self._ahead_s()

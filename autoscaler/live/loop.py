@@ -34,10 +34,10 @@ def next_tick_s(now_s: float, interval_s: float, offset_s: float) -> float:
 
 
 class Loop:
-    """Runs until `stop` is set.
+    """Calls `tick` on schedule and `advance` in between until `stop` is set.
 
-    Durations use the monotonic clock. The wall clock only schedules ticks. After a jump of the wall clock the next tick
-    follows after 0.5 to 1.5 intervals, on schedule again.
+    Durations use the monotonic clock. The wall clock only schedules ticks. After a jump of the wall clock, the next
+    tick is 0.5 to 1.5 intervals after the last one and follows the schedule again.
     urgent: returns after each `advance` whether to tick at once. Such a tick does not change the schedule.
     on_clock_jump: called before each tick with the jump of the wall clock since the last tick, seconds; 0: none.
     """
@@ -62,7 +62,7 @@ class Loop:
         self.ticks = 0
 
     def run(self) -> None:
-        """Tick and advance until `stop` is set. Their exceptions end the loop."""
+        """Tick and advance until `stop` is set. An exception of `tick` or `advance` ends the loop."""
         due_s = self._schedule_after(self._clock())
         while not self._stop.wait(max(0.0, min(STEP_S, due_s - self._clock()))):
             if self._clock() >= due_s:
@@ -93,8 +93,8 @@ class Loop:
 def warm_up_policy(policy: Policy, partitions: int, interval_s: float, done: Callable[[], bool] = bool) -> None:
     """Run a throw-away policy through a synthetic surge, so that Numba compiles before the first real decision.
 
-    It ends after a scale-up and a scale-down, after 60 intervals, when `done` returns true, or when the policy fails.
-    The first real tick reports that failure.
+    It ends after a scale-up and a scale-down, after 60 ticks, when `done` returns true, or when the policy fails.
+    This failure is not reported here: the first real tick reports it.
     """
     plan, actions = Plan((f"{REPLICA_PREFIX}-0",), None), set[Action]()
     weights = np.arange(1, partitions + 1) / (partitions * (partitions + 1) / 2)  # uneven load

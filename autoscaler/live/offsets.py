@@ -59,9 +59,9 @@ class OffsetReader:
     """Reads the offsets of one topic and group.
 
     partitions: minimum number of partitions. The number is read every 2 s, because a topic may grow.
-    connect: creates a consumer with the group's id and an isolation level. It never subscribes, so it is no member. It
-    is re-created after errors, because after a restart of the brokers a client may keep outdated leaders.
-    is_foreign: the group may read uncommitted records, and may begin anywhere where it has no commit.
+    connect: creates a consumer with the group's id and an isolation level. The consumer never subscribes, so it is no
+    member. It is re-created after errors, because a client may keep outdated leaders after a restart of the brokers.
+    is_foreign: the group may read uncommitted records, and its start without a commit is unknown.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class OffsetReader:
         return self._clock(), tuple(known.get(number) for number in range(self.partitions))
 
     def count_partitions(self, within_s: float = 0.0) -> int:
-        """Read the number of partitions and their leaders. within_s: 0 is half the deadline. Raises NotReadyError."""
+        """Read the number of partitions and their leaders. within_s: 0: half the deadline. Late: NotReadyError."""
         try:
             found = self._connected().list_topics(self._topic, timeout=within_s or self._deadline_s / 2)
             described = found.topics[self._topic]

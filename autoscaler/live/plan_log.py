@@ -1,7 +1,7 @@
 """The plan topic, written by one controller at a time.
 
-The producer is transactional and its id names the group, so Kafka rejects writes of a replaced autoscaler. This fences
-writes. It does not elect a leader.
+The producer is transactional and its id names the group, so Kafka rejects writes of a replaced autoscaler. This only
+fences writes: it elects no leader.
 """
 
 import time
@@ -96,7 +96,7 @@ class PlanLog:
         self.unusable = plans.unusable  # why a plan found at the start is not in force, until the next is written
 
     def stay_above(self, epoch: int) -> None:
-        """Write only epochs above `epoch`. Replicas may know higher epochs if the plan topic was re-created."""
+        """Make all later epochs higher than `epoch`. Replicas may have higher ones if the plan topic was re-created."""
         self.epoch = max(self.epoch, epoch)
 
     def write(
@@ -111,7 +111,7 @@ class PlanLog:
     ) -> PlanRecord:
         """Commit the next plan and return it.
 
-        Raises FencedError, or PlanNotWrittenError if the plan is not or may not be in force. Then write it again.
+        Raises FencedError. Raises PlanNotWrittenError if it is not certain that the plan is in force: then call again.
         """
         if self._unfinished is not None:
             self._settle(self._unfinished)
@@ -178,7 +178,7 @@ class PlanLog:
 
 
 class PlanReader:
-    """Reads a group's plans from the beginning of their topic. The newest stays known while Kafka is unreachable.
+    """Reads a group's plans from the beginning of their topic. `newest` stays while Kafka is unreachable.
 
     wait_ms: how long a broker may wait for more records before it answers.
     """

@@ -62,10 +62,10 @@ class Problems:
         return "; ".join(problem for component, problem in current.items() if component in unhealthy)
 
     def report(self, component: str, problem: str, *, after: int = 1, unhealthy_after: int | None = None) -> None:
-        """Set the problem of a component; empty: it has recovered. Only the beginning and the end are logged.
+        """Set the problem of a component; empty: it has recovered. Its beginning, end and unhealthy state are logged.
 
-        after: consecutive reports before it counts. unhealthy_after: consecutive reports after which it makes the
-        autoscaler unhealthy; None: it never does.
+        after: number of consecutive reports from which the problem is shown. unhealthy_after: number from which it
+        makes the autoscaler unhealthy; None: it never does.
         """
         calls = self._calls[component] = self._calls.get(component, 0) + 1 if problem else 0
         before, was_unhealthy = self.current, component in self._unhealthy
@@ -85,9 +85,9 @@ class Problems:
     def run_step(
         self, component: str, step: Callable[[], object], *, fatal: type[Exception], unhealthy_after: int | None = None
     ) -> str:
-        """Run a step. Report and return its failure, or an empty text. One failure does not end the autoscaler.
+        """Run a step. If it fails, report and return the failure, else an empty text. The autoscaler continues.
 
-        The first of several consecutive failures is logged with its traceback. Raises `fatal`.
+        The first of several consecutive failures is logged with its traceback. Exceptions of type `fatal` are raised.
         """
         failure = ""
         try:
@@ -102,7 +102,7 @@ class Problems:
         return failure
 
     def query(self, component: str, question: Callable[[], bool], *, fatal: type[Exception]) -> bool:
-        """Return the answer of `question`, or False if it fails. Raises `fatal`."""
+        """Return the result of `question`, or False if it fails. Exceptions of type `fatal` are raised."""
         answers = list[bool]()
         self.run_step(component, lambda: answers.append(question()), fatal=fatal)
         return any(answers)

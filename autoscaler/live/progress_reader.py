@@ -79,13 +79,13 @@ class ProgressReader:
     def age_s(self, replica: str) -> float:
         """Return the age of the newest report of `replica`, seconds; infinite if it never reported.
 
-        It counts from the arrival, while this process polled, as time stamps of other machines are not comparable.
+        It counts from the arrival, without pauses of this process. Time stamps of other machines are not comparable.
         """
         arrived_s = self._arrived_s.get(replica)
         return float("inf") if arrived_s is None else self._listening_time_s() - arrived_s
 
     def recent(self) -> list[Progress]:
-        """Return the newest report of each replica that has reported recently."""
+        """Return the newest report of each of our replicas that is at most `STALE_AFTER_S` old."""
         newest = dict(self._newest).items()
         return [report for name, report in newest if self.age_s(name) <= STALE_AFTER_S and self.is_ours(report)]
 
@@ -95,7 +95,7 @@ class ProgressReader:
 
     @property
     def unreadable(self) -> str:
-        """Why a record of the last minute is not a report. Empty: all are reports."""
+        """Why a record of the last minute is not a valid report; empty: all are valid."""
         at_s, why = self._unreadable
         return why if self._listening_time_s() - at_s < UNREADABLE_SHOWN_S else ""
 
@@ -156,7 +156,7 @@ class LateEventCounter:
     def take(self) -> dict[str, int]:
         """Return replica → late events since the last call, including replicas that have left.
 
-        The first call returns zeros, because these events were late before the first observation.
+        The first call returns zeros: late events before the first observation do not count.
         """
         new, self._new = self._new, {}
         if self._observed_s is None:
@@ -166,10 +166,10 @@ class LateEventCounter:
 
 
 class PlanAdoption:
-    """Observes whether members adopt the newest plan. Each report names the plan of the member's assignment.
+    """Observes whether members adopt the newest plan. A report names the plan by which its member serves.
 
-    within_s: how long a member may serve by an older plan. on_adopted: called with the seconds from the write of a plan
-    until every member served by it.
+    within_s: how long a member may serve by an older plan. on_adopted: called when every member serves by
+    the newest plan, with the seconds since this plan was written.
     """
 
     def __init__(self, within_s: float, clock: Callable[[], float], on_adopted: Callable[[float], None]) -> None:
@@ -185,7 +185,7 @@ class PlanAdoption:
         """Members that still serve by an older plan after `within_s`."""
 
     def observe(self, plan: PlanRecord | None, epochs: Mapping[str, int]) -> None:
-        """Compare the reports with the plan. epochs: member → epoch of its assignment. Silent members are left out."""
+        """Compare the reports with the plan. epochs: member → epoch of its assignment, without silent members."""
         if plan is None:
             return
         self._epoch, now_s = plan.epoch, self._clock()
@@ -209,7 +209,7 @@ class PlanAdoption:
     def on_written(self, plan: PlanRecord) -> None:
         """Start to measure how long the members take to adopt a new plan.
 
-        While a member keeps an older plan, the pause before the plan is written again doubles, up to a maximum.
+        While a member keeps an older plan, the newest is written again. The pause between writes doubles, to a limit.
         """
         self._epoch, self._since_s = plan.epoch, self._clock()
         if self.laggards:

@@ -81,9 +81,9 @@ class Publisher:
         self.intent = Intent(plan, action, reason)
 
     def publish_if_due(self, reports: Collection[Progress]) -> None:
-        """Write the intended plan once all its replicas are ready, or its feasible part if one is absent.
+        """Write the intended plan when all its replicas are ready. If one is absent, write the plan without it.
 
-        reports: recent reports. A new epoch is above all possible epochs that they name. Raises FencedError.
+        reports: recent reports. The new epoch is above all their epochs, except impossible ones. Raises FencedError.
         """
         epochs = {report.replica: report.assigned_epoch for report in reports if self._scaler.is_ready(report.replica)}
         self._adoption.observe(self.in_force, epochs)
@@ -176,7 +176,7 @@ def feasible_plan(wanted: Plan, able: Collection[str]) -> Plan | None:
 def complete_plan(plan: Plan, names: tuple[str, ...], partitions: Collection[int]) -> Plan:
     """Return `plan` for the replicas `names` and exactly these partitions.
 
-    Each partition without an owner in `names` goes to the replica with the fewest. The others keep their owners.
+    A partition without an owner in `names` goes to the replica with the fewest partitions. Others keep their owner.
     """
     if plan.assignment is None:
         return Plan(names, None)

@@ -1,7 +1,7 @@
 """Share of a partition's offsets that hold events. The others are transaction markers and aborted records.
 
-Replicas report how many offsets they passed without an event. The highest share of the last minute counts, so that a
-burst of aborted records never hides the load that follows it.
+Replicas report how many offsets they passed without an event. The highest share of the last six windows (10 s each) is
+used, so that a burst of aborted records never hides the load that follows it.
 """
 
 from collections import defaultdict, deque
@@ -27,7 +27,7 @@ class RecordShares:
         """Partition → begin (seconds), offsets and events of the newest windows."""
 
     def record_report(self, report: Progress) -> None:
-        """Add one report. Partitions without skipped offsets have the share 1."""
+        """Add one report. A partition without skipped offsets has the share 1."""
         for partition, skipped in report.skipped.items():
             now, windows = (report.incarnation, report.positions.get(partition, 0), skipped), self._windows[partition]
             before, self._seen[partition] = self._seen.get(partition, now), now

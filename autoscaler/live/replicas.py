@@ -93,7 +93,7 @@ class RequestedReplica:
 class ReplicaScaler:
     """Starts, drains, stops, replaces and adopts replicas.
 
-    joins_warm: a replica is ready only once it is in the group, even before a plan names it.
+    joins_warm: replicas join the group before a plan names them. They are ready only as members of the group.
     obeys_plans: False if the group assigns its partitions itself. Then a replica is stopped without a drain.
     is_source: returns whether an instance wrote a report, or whether a report made for it is about it.
     """
@@ -142,7 +142,7 @@ class ReplicaScaler:
         return name in self._replicas and self._replicas[name].is_absent
 
     def died_s(self, name: str) -> float | None:
-        """Return when `name` died (by the scaler's clock) until it is ready again; None: it did not die."""
+        """Return when `name` died (scaler's clock, seconds); None: it did not die, or is ready again."""
         replica = self._replicas.get(name)
         return replica.died_s if replica is not None and replica.is_absent else None
 
@@ -155,12 +155,12 @@ class ReplicaScaler:
 
     @property
     def overdue(self) -> int:
-        """Number of running replicas that have not reported within their time to start."""
+        """Number of running replicas that have not reported within `Timeouts.start_s`."""
         now_s, starting = self._clock(), (r for r in self._replicas.values() if r.phase is Phase.STARTING)
         return sum(now_s >= r.due_s for r in starting if r.instance and not r.instance.pending_reason)
 
     def adopt(self, reports: Mapping[str, Progress], named: Collection[str] = ()) -> None:
-        """Take over the replicas left running, and evict those that have died. Those `named` by a plan are ready."""
+        """Take over replicas left running, and evict dead ones. Those `named` by a plan are ready without a report."""
         for orphan in self.launcher.find_orphans():
             name, instance = orphan.name, orphan.instance
             report, ended = reports.get(name), instance.exit()
@@ -181,7 +181,7 @@ class ReplicaScaler:
         self.reconcile(reports)
 
     def request(self, names: Iterable[str]) -> None:
-        """Request replicas. Running and draining replicas stay."""
+        """Request replicas. A draining replica stays. A stopping replica is started again after its exit."""
         for name in names:
             replica = self._replicas.get(name)
             if replica is None:
@@ -227,7 +227,7 @@ class ReplicaScaler:
     def reconcile(self, reports: Mapping[str, Progress], *, reports_unavailable: bool = False) -> None:
         """Take the next step of each replica, if one is due.
 
-        reports: the newest of each replica. reports_unavailable: most replicas are silent, so silence means nothing.
+        reports: the newest of each replica. reports_unavailable: most are silent. A start then needs no report.
         """
         self._reports, start_s, now_s = reports, self._timeouts.start_s, self._clock()
         for replica in list(self._replicas.values()):

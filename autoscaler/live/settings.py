@@ -67,7 +67,7 @@ class KubernetesSettings(Settings):
 
 
 def kubeconfig() -> str:
-    """Return the path in the current environment. Kubernetes' client reads KUBECONFIG only at its import."""
+    """Return the kubeconfig's path. Kubernetes' client would read KUBECONFIG only once, when it is imported."""
     return os.environ.get("KUBECONFIG") or "~/.kube/config"
 
 

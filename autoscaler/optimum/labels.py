@@ -1,4 +1,4 @@
-"""Labels of the dynamic program: the paths to a state, and the choice of those to keep. The loops are compiled."""
+"""Labels of the dynamic program are paths to a state. This module chooses those that are kept. Compiled loops."""
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
 from typing import Final, NamedTuple
@@ -78,7 +78,7 @@ def labels_for(states: int, keep: int, partitions: int) -> Labels:
 def keep_label(then: Labels, state: int, made: Labels, end_us: int, event_us: int, optimistic: bool) -> int:
     """Add label `made` to a state. Return its place, or DOMINATED.
 
-    optimistic: if it replaces a different label, it gets the better value of both in every respect.
+    optimistic: if `made` replaces a different label, each of its values first becomes the better one of both.
     """
     path, replaces = _place(then, state, made, end_us, event_us, optimistic)
     if path == DOMINATED:

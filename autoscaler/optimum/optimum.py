@@ -74,9 +74,9 @@ Simulate = Callable[[Schedule], tuple[int, int]]
 
 
 def optimum(problem: OptimumProblem, simulate: Simulate | None = None, *, prices: int = 2) -> tuple[Optimum, Schedule]:
-    """Return the minimum cost and its schedule. Above MAX_PARTITIONS, return only the lower bound.
+    """Return the minimum cost and its schedule. Above MAX_PARTITIONS partitions: only the bound.
 
-    simulate: computes cost and late events of the schedule; None: the search's own values are used.
+    simulate: computes cost and late events of the schedule; None: those that the search computed are used.
     prices: number of prices of a late event that are tried for the lower bound.
     """
     began_s = time.perf_counter()

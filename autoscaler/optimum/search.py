@@ -220,9 +220,9 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
 ) -> tuple[int, int, Ints, Ints]:
     """Return (value, late, path, kept) of the cheapest schedule. Value -1: none meets the SLO.
 
-    ticks: times at which placements may change, µs. initial: state before the first tick. keep: maximum labels of a
-    state. optimistic: if there are more labels, or several possible previous bins, one label that is as good as each of
-    them replaces all. The value is then a lower bound of all schedules.
+    ticks: times at which placements may change, µs.
+    initial: state before the first tick. keep: maximum number of labels of a state. optimistic: surplus labels and
+    several possible previous bins are merged into a label at least as good as each. The value is then a lower bound.
     value: replica-µs, including the price of late events. path: state from each tick on. kept: previous bin of each
     bin's replica, shape (ticks, partitions); NONE: another replica.
     """

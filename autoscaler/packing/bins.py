@@ -30,7 +30,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Limits of one bin: arrival rate (events/s) and lag (events). Infinity is no limit. ValueError unless positive."""
+    """Limits of one bin: arrival rate (events/s) and lag (events). Infinity: no limit. ValueError unless positive."""
 
     arrival_rate: float
     lag: float
@@ -41,7 +41,7 @@ class Capacity:
 
     @classmethod
     def of_replica(cls, service_rate: float, latency_target_s: float, share: float) -> "Capacity":
-        """Return the arrival rate μ·f and the lag μ·W·f (μ: service_rate, f: share). This lag is served within W·f."""
+        """Return the limits μ·f for the rate and μ·W·f for the lag, which takes W·f to serve (W: target, f: share)."""
         return cls(service_rate * share, service_rate * latency_target_s * share)
 
     def exceeded_by(self, arrival_rate: float, lag: float) -> bool:

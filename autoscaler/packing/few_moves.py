@@ -40,9 +40,9 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
 
     order: as from `largest_first`. owners: replica of each partition, −1 for none. closed: 1 for replicas that must be
     empty afterwards.
-    An overfull replica loses the smallest partition whose removal is enough, or else its largest. If one partition
-    exceeds the capacity, all others leave the replica. Partitions without an owner go, largest first, to the replica
-    with the least room that fits them.
+    An overfull replica loses its smallest partition whose removal is enough, or else its largest, until it fits. If one
+    partition exceeds the capacity, all others leave. Partitions without an owner go, largest first, to the replica
+    with the least room in which they fit; if there is none, to the replica with the most room.
     """
     partitions, replicas = len(sizes), len(capacities)
     placed = owners.copy()
@@ -139,10 +139,10 @@ def fewest_bins(falling: Floats, capacity: float, limit: int) -> int:
 def fewest_moves(
     sizes: Floats, weights: Floats, owners: Ints, capacities: Floats, limit: int, nodes: int
 ) -> tuple[Ints, bool]:
-    """Return owners that fit with the least weight moved, by exhaustive search; False if none was found.
+    """Return the owners that fit and move the least total weight, and whether such owners were found.
 
-    At most `limit` replicas get partitions. The search is depth first over partitions, largest first. It tries
-    only one of the replicas that are empty and owned nothing before: they are interchangeable. After `nodes` steps it
+    At most `limit` replicas get partitions. The search is exhaustive, depth first, largest partition first. Empty
+    replicas that owned nothing before are interchangeable, so it tries only one of them. After `nodes` steps it
     ends with the best result so far. weights: cost of moving each partition.
     """
     partitions, replicas = len(sizes), len(capacities)

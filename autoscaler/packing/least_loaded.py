@@ -23,11 +23,11 @@ NO_ROOM: Final = -1
 def least_loaded(items: Sequence[Item], capacity: Capacity, *, at_least: int = 1) -> tuple[Bin, ...]:
     """Pack `items` into the smallest number of bins ≥ `at_least` at which every item fits.
 
-    Items are placed largest λ first, each into the bin with the least λ in which both capacities hold. Equal items go
-    by lag, then by partition number. Equal bins go by lag, then by number of items, then by age. An item bigger than a
-    bin counts as exactly one full bin, so only idle partitions can join it.
+    Items are placed largest λ first, each into the bin with the least λ in which both capacities hold. Ties
+    between items: larger lag first, then lower partition. Ties between bins: less lag, then fewer items, then the older
+    bin. An item bigger than a bin counts as exactly one full bin, so only idle partitions can join it.
 
-    The search ends, because with as many bins as items each item finds an empty bin, which fits any item.
+    The search always ends: with as many bins as items, each item finds an empty bin, and any item fits into it.
     """
     # No binary search: if k bins suffice, k + 1 may not (a small item placed elsewhere can leave a later one without
     # room). Counts below the sum of the loads cannot succeed, so they are skipped.
@@ -44,7 +44,7 @@ def least_loaded_below(items: Sequence[Item], capacity: Capacity, limit: int) ->
 
 
 def spread(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
-    """Pack `items` into exactly `count` bins, as evenly as Least-Loaded can, without a capacity."""
+    """Pack `items` into exactly `count` bins without limits, as evenly as Least-Loaded can."""
     bins = _Sized.of(items, UNLIMITED).filled(count)
     assert bins is not None, "a bin without limits has room"
     return bins
@@ -92,7 +92,7 @@ class _Sized:
 def fill(rates: Loads, lags: Loads, rate_capacity: float, lag_capacity: float, count: int) -> Ranks:
     """Put each item into the least loaded bin in which both capacities hold. Return the bin of each.
 
-    Least loaded: by rate, then lag, then number of items, then number of the bin. The first item that
+    The least loaded bin has the least rate; ties: least lag, fewest items, lowest number. The first item that
     fits nowhere, and all after it, get NO_ROOM.
     """
     bins = [(0.0, 0.0, 0, number) for number in range(count)]  # sorted, hence a heap

@@ -16,9 +16,9 @@ NO_OWNER = -1
 class Problem:
     """Arguments of a packer, as arrays with one entry for each partition, in the order of arrival.
 
-    Consumers are *ranks* here: the order of their numbers, but without gaps, so an array of all usable consumers has at
-    most twice as many entries as there are partitions. For 0 … number of partitions, rank and number are equal, and no
-    packer opens a new consumer above that.
+    A consumer is given by its *rank*: its place in the order of consumer numbers. Ranks have no gaps, so arrays by rank
+    have about twice as many entries as partitions at most. Up to the number of partitions, rank and number are equal.
+    No packer opens a new consumer above that number.
     """
 
     partitions: Sequence[int]
@@ -57,9 +57,9 @@ class Problem:
         return np.argsort(-self.loads, kind="stable")
 
     def grouped(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return `grouped`, positions of owned partitions by owner, largest load first, and `starts`.
+        """Return `grouped` and `starts`. grouped: positions of the partitions that have an owner, sorted by owner.
 
-        The partitions of consumer c are grouped[starts[c]:starts[c + 1]].
+        The partitions of consumer c are grouped[starts[c]:starts[c + 1]], largest load first.
         """
         decreasing = self.decreasing()
         grouped = decreasing[np.argsort(self.owners[decreasing], kind="stable")]

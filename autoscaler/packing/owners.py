@@ -18,7 +18,7 @@ RATE_UNITS: Final = 1_000_000
 
 
 class Overlap(NamedTuple):
-    """Rates that stay with their owner if a bin gets a name. Each bin and name that share partitions have an entry.
+    """Rate that stays with its owner if a bin gets a name. One entry for each bin and name that share a partition.
 
     The entries of bin b are starts[b] … starts[b + 1] − 1. Weights are integers, so sums are exact.
     """
@@ -34,8 +34,8 @@ def name_bins(bins: Sequence[Bin], owners: Mapping[int, str], names: Sequence[st
 
     owners: partition → its present owner. An owner that is not in `names` is gone.
     names: replicas that may stay, preferred first. Further bins get `prefix`-<smallest unused ordinal>.
-    The rate that stays with its owner is as large as possible (to a millionth of an event/s), then the number of
-    partitions that stay.
+    The total rate of the partitions that stay with their owner is maximal (to a millionth of an event/s). Ties: as many
+    partitions as possible stay.
     """
     numbers = {name: number for number, name in enumerate(names)}
     best = best_matching(_overlap(bins, owners, numbers), len(names)).tolist()
@@ -50,12 +50,12 @@ def fresh_names(prefix: str, taken: set[str]) -> Iterator[str]:
 
 
 def round_robin(replicas: Sequence[str], partitions: int) -> dict[int, str]:
-    """Return owners with equal counts, for a group about which nothing is known yet."""
+    """Return owners with about equal numbers of partitions, for a group whose load is not known yet."""
     return {partition: replicas[partition % len(replicas)] for partition in range(partitions)}
 
 
 def count_moves(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> int:
-    """Count the partitions that change their owner; 0 if either side leaves the owners to the group."""
+    """Count the partitions that change their owner; 0 if `before` or `after` is None (the group places partitions)."""
     known = before or {}
     return sum(known.get(partition, owner) != owner for partition, owner in (after or {}).items())
 
@@ -67,10 +67,10 @@ def spread(
     room: Mapping[str, int] | None = None,
     rates: Mapping[int, float] = {},
 ) -> None:
-    """Assign each partition of `unowned`, in `owners`, to the replica that has the least. Ties go to the oldest.
+    """Add each partition of `unowned` to `owners`, at the replica with the least load. Ties go to the first replica.
 
-    room: maximum number of partitions of each replica, without rates; None: no maximum.
-    rates: partition → arrival rate, events/s; the others count as their mean. Empty: partitions are counted.
+    room: maximum number of partitions of each replica, if `rates` is empty; None: no maximum.
+    rates: partition → arrival rate, events/s. A partition without a rate counts as their mean. Empty: as 1 each.
     """
     mean = sum(rates.values()) / max(1, len(rates)) or 1.0
     load = dict.fromkeys(replicas, 0.0)
@@ -101,7 +101,7 @@ def _overlap(bins: Sequence[Bin], owners: Mapping[int, str], numbers: Mapping[st
 
 
 class Search(NamedTuple):
-    """Shortest paths from the entering bin, by name. Values of earlier searches are ignored."""
+    """Shortest path from the entering bin to each name. Values of earlier searches are ignored."""
 
     seen_in: Numbers
     """Entering bin of the last search that reached the name."""
@@ -155,8 +155,8 @@ def best_matching(overlap: Overlap, count: int) -> Numbers:
     """Return the name of each bin so that the total weight is maximal; NONE for a bin without a name.
 
     count: number of names. This is the Hungarian method on a sparse graph. Bins enter one by one. Each takes the
-    cheapest alternating path to a free name, or to a bin that loses nothing without a name. The worth of a bin plus the
-    price of a name is never below the weight between them, and equals it if they are matched.
+    cheapest alternating path to a free name, or to a bin that then remains without a name. For each bin and name, the
+    worth of the bin plus the price of the name is at least their weight, and equal to it if they are matched.
     """
     bins = overlap.starts.size - 1
     bin_of = np.repeat(np.arange(bins), overlap.starts[1:] - overlap.starts[:-1])

@@ -1,7 +1,7 @@
 """Next, First, Best and Worst Fit with owners, in arrival order or decreasing (Landau et al. 2024, arXiv:2402.06085).
 
-They differ from textbooks in one point. If a consumer must be opened, it is the partition's owner, unless that one is
-open already. The choice between open consumers ignores the owner. The loops are compiled.
+They differ from the textbook rules in one point. If a consumer must be opened for a partition, it is the partition's
+owner, unless this owner is open already. The choice between open consumers ignores the owner. The loops are compiled.
 
 Modified Any Fit: consumers keep large partitions and pass on small ones. None of its four variants checks whether a
 move is needed, so small partitions move to earlier consumers even if nothing is gained.
@@ -84,9 +84,9 @@ def open_consumer(opened: Packing, consumer: int) -> None:
 
 @compiled
 def find_consumer(opened: Packing, rule: int, load: float, capacity: float) -> int:
-    """Return the open consumer that the rule chooses for `load`, or NONE. Ties go to the lowest.
+    """Return the open consumer that the rule chooses for `load`, or NONE. Ties go to the lowest rank.
 
-    It scans linearly. In machine code this is faster than a tree, up to some thousands of consumers.
+    A linear scan in machine code is faster than a tree, up to some thousands of consumers.
     """
     found = NONE
     if rule == NEXT:
@@ -111,7 +111,7 @@ def find_consumer(opened: Packing, rule: int, load: float, capacity: float) -> i
 
 @compiled
 def consumer_to_open(opened: Packing, owner: int) -> int:
-    """Return the consumer to open for a partition: its owner if that is not open yet, else the lowest unopened one."""
+    """Return the consumer to open for a partition: its owner if not open yet, else the lowest one that is not open."""
     if owner >= 0 and not opened.is_open[owner]:
         return owner
     while opened.is_open[opened.tally[_LOWEST]]:
@@ -135,7 +135,7 @@ def place_all(
 
 @dataclass(frozen=True, slots=True)
 class ModifiedAnyFit(Packer):
-    """Packs in three steps: rank the previous consumers, rebuild each in that order, place the remaining partitions."""
+    """Packs in three steps: sort the previous consumers, rebuild each in this order, place the remaining partitions."""
 
     rule: int
     by_largest: bool = False

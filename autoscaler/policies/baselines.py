@@ -26,10 +26,10 @@ from contracts.settings import Settings, setting
 
 
 class Linear:
-    """Divides the total arrival rate by what a replica serves within the target; decides a count only.
+    """Divides the total arrival rate by the events that a replica serves within the target; decides a count only.
 
-    ⌈Σλ/(μ·W·f)⌉ replicas (CLOSER 2024), up with f_up, down with f_down. A replica serves μ·W of one second's events in
-    time, so W counts as at most 1 s. The paper uses 0.5 s.
+    The count is ⌈Σλ/(μ·W·f)⌉ (CLOSER 2024), with f = f_up to scale up and f = f_down to scale down. A replica serves
+    μ·W of the events of one second in time, so a W above 1 s counts as 1 s. The paper uses 0.5 s.
     """
 
     name = "linear"
@@ -38,7 +38,7 @@ class Linear:
         self.settings = settings
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Compare the count with the one that Σλ needs at f_up and f_down."""
+        """Compare the requested count with the counts that the total arrival rate needs at f_up and f_down."""
         now = observation.requested_replicas
         total = sum(load.arrival_rate for load in observation.partitions)
         in_time = observation.service_rate * min(1.0, self.settings.latency_target_s)
@@ -84,8 +84,7 @@ class FirstFit2022Settings(Settings):
 class FirstFit2022:
     """Decides a count by two-dimensional first-fit decreasing and spreads partitions by number (ICCBDC 2022).
 
-    The capacities are μ and μ·W. Between two changes of the count no partition moves, because the paper reassigns only
-    when it scales.
+    A bin holds μ events/s and μ·W events of lag. Partitions move only when the count changes, as in the paper.
     """
 
     name = "ffd-2022"
@@ -131,10 +130,10 @@ def fewest_partitions(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
 
 
 def first_fit_decreasing(items: Sequence[Item], capacity: Capacity) -> tuple[Bin, ...]:
-    """Put each item into the first bin in which both capacities hold, else into a new one; none without items.
+    """Put each item into the first bin in which both capacities hold, else into a new bin. No items: no bins.
 
-    Items come largest λ first, then by lag, then by partition number. An item bigger than a bin counts as one full
-    bin, as in Least-Loaded, so only idle partitions can join it.
+    Items come largest λ first. Ties: larger lag, then lower partition number. An item bigger than a bin counts as one
+    full bin, as in Least-Loaded, so only idle partitions can join it.
     """
     room: list[tuple[float, float]] = []
     contents: list[list[Item]] = []

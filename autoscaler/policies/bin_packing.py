@@ -8,10 +8,10 @@ from autoscaler.policies.settings import PolicySettings
 
 
 class BinPacking:
-    """Adds replicas if f_up needs more, removes replicas if f_down needs fewer, else fixes a violation.
+    """Adds replicas if the load does not fit at f_up, removes some if fewer are enough at f_down, else fixes overloads.
 
-    tail_aware (Algorithm 2): the action is decided with the present lag, and planned with the lag after the rebalance,
-    lag + λ·t_r. Algorithm 1 is the same with t_r = 0. Both fix a violation with the packing at f_up, spread over all
+    tail_aware: Algorithm 2. It chooses the action by the present lag, and packs the lag after the rebalance: lag +
+    λ·t_r. Algorithm 1 is the same with t_r = 0. Both fix the overload of a replica by a packing at f_up over all
     requested replicas.
     """
 
@@ -25,7 +25,7 @@ class BinPacking:
         return "algorithm-2" if self.tail_aware else "algorithm-1"
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Compare Least-Loaded at f_up and f_down with the requested replicas, then with the present assignment."""
+        """Compare the counts of Least-Loaded at f_up and f_down with the requested count. Then check each replica."""
         now = observation.requested_replicas
         f_up, f_down = self.settings.f_up, self.settings.f_down
         items = items_of(observation)

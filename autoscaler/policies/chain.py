@@ -1,8 +1,8 @@
 """Chains of stages with one SLO: the output of a stage is the input of the next.
 
 Each stage has its own controller and policy. A `Link` carries observations and decisions of a stage to the next one.
-The next policy gets three values from it: the events that upstream will send, the part of W that upstream has used, and
-the late events that it has caused. No information flows upstream.
+The policy of the next stage gets three values: the events that upstream will send, the part of W that upstream has
+used, and the late events that upstream has caused. No information flows upstream.
 """
 
 from collections import deque
@@ -38,8 +38,8 @@ Link = deque[Report]
 class ChainedPolicy:
     """A policy that gets a forecast of the previous stage's output. It decides only at ticks.
 
-    within_s: latency budget up to and including this stage. before_s: latency budget up to the previous stage. The
-    part that upstream does not use is available here.
+    within_s: latency budget up to and including this stage. before_s: latency budget up to the previous stage. This
+    stage may also use the time that upstream leaves unused.
     """
 
     def __init__(self, policy: Policy, link: Link, *, within_s: float, before_s: float) -> None:
@@ -96,7 +96,7 @@ class ChainedPolicy:
 class ReportingPolicy(PolicyWrapper):
     """The complete policy of a stage, which reports its ticks to the next stage.
 
-    policy: with its guards. inner: without guards. Its `late` is the number of late events. chained: the policy that
+    policy: with its guards. inner: without guards. inner.late: its number of late events. chained: the policy that
     receives values from upstream; None in the first stage.
     """
 
@@ -133,7 +133,7 @@ def _join(parts: Sequence[RecentArrivals | None]) -> RecentArrivals | None:
 def chained_policies(configs: Sequence[PolicyConfig]) -> list[Policy]:
     """Return the linked policies of a chain's stages, first to last, inside their guards.
 
-    The targets of the stages add up to one SLO. A stage's W and share of late events include earlier stages.
+    The targets of the stages add up to one SLO. The W and late share of a stage are sums up to this stage.
     Raises ValueError naming the wrong setting.
     """
     policies: list[Policy] = []

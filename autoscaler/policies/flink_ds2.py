@@ -26,10 +26,10 @@ def _between_its_limits(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class FlinkDs2Settings(Settings):
-    """The operator's options, by its names without `job.autoscaler.`. Raises ValueError naming all mistakes.
+    """Options of the operator. Each names its option, without `job.autoscaler.`. Raises ValueError naming all mistakes.
 
-    Defaults are those of the example in its documentation with seconds in place of minutes, because a rebalance takes
-    only seconds. The operator's own are in bench/matrices/worlds.toml.
+    Defaults are those of the example in the operator's documentation, with seconds in place of minutes: a rebalance
+    takes only seconds here. The operator's own defaults are in bench/matrices/worlds.toml.
     """
 
     utilization_target: float = setting(0.6, "share", above=0, most=1)
@@ -80,7 +80,7 @@ class _Metrics(NamedTuple):
     """Whether the lag takes longer than `backlog_lag_s` to serve at the average rate of the window."""
 
     def capacity_for(self, options: FlinkDs2Settings, utilization: float, restart_s: float) -> float:
-        """Return the required true rate, events/s: lag/catch-up + λ·restart/catch-up + λ/utilization."""
+        """Return the required true rate, events/s: (lag + λ·restart_s)/catch_up_s + λ/utilization."""
         if not utilization:
             return math.inf
         catch_up = (self.lag + self.arrival_rate * restart_s) / options.catch_up_s if options.catch_up_s else 0.0
@@ -141,9 +141,9 @@ class _Recommendation:
 
 
 class FlinkDs2:
-    """Divides needed capacity by true processing rate, as Flink's autoscaler; decides a count only.
+    """Scales by needed capacity / true processing rate, as Flink's autoscaler; decides a count only.
 
-    The count changes if the utilisation is outside its bounds. It makes no decision while a replica starts, because
+    The count changes if the utilisation is outside its bounds. No decision is made while a replica starts, because
     a Flink job does not run then.
     """
 
@@ -229,10 +229,10 @@ class FlinkDs2:
 
 
 def align(wanted: int, now: int, partitions: int, mode: str) -> int:
-    """Return the count near `wanted` ≤ `partitions` that `mode` prefers, never on the other side of `now`.
+    """Return a count near `wanted` (≤ partitions) by the operator's rule, or `now` if that count is on its other side.
 
-    It searches upwards for a divisor of the partitions, not above `now` if the group shrinks. If there is none, it goes
-    down to the fewest replicas of which the least loaded one owns no more than at `wanted`.
+    The rule takes the next divisor of `partitions` from `wanted` up, at most `now` if the group shrinks. Else it takes
+    the fewest replicas that each own as many partitions, rounded down, as at `wanted`; one fewer if that divides.
     """
     if mode == "none" or wanted == now:
         return wanted

@@ -5,8 +5,8 @@ pkg/scalers/kafka_scaler.go of KEDA 2. Activation from zero and the cool-down be
 here always has a replica. KEDA reads the offsets again for each sync of the HPA. Its polling interval only concerns
 activation.
 HPA, with one external metric of type AverageValue: after its documentation ("Horizontal Pod Autoscaling"), checked
-against `horizontal.go` and `replica_calculator.go` in pkg/controller/podautoscaler of Kubernetes 1.33. There the
-tolerance can be set per object. Its defaults are in pkg/apis/autoscaling/v2.
+against `horizontal.go` and `replica_calculator.go` in pkg/controller/podautoscaler of Kubernetes 1.33. That
+release can set the tolerance of each HPA. The defaults of an HPA are in pkg/apis/autoscaling/v2.
 """
 
 import math
@@ -22,7 +22,7 @@ from contracts.settings import Settings, setting
 class KedaHpaSettings(Settings):
     """Trigger options of the Kafka scaler, fields of an HPA and flags of its controller, at their defaults.
 
-    spec.minReplicas and spec.maxReplicas are the limits that every policy has.
+    In place of spec.minReplicas and spec.maxReplicas, the limits of every policy apply (min_replicas, max_replicas).
     """
 
     lag_threshold: int = setting(0, "events", least=0)
@@ -53,7 +53,7 @@ class KedaHpaSettings(Settings):
 
 
 class KedaHpa:
-    """Divides lag by a threshold, through a HorizontalPodAutoscaler (KEDA); decides a count only."""
+    """Divides lag by a threshold, as KEDA with a HorizontalPodAutoscaler (HPA); decides a count only."""
 
     name = "keda-hpa"
 
@@ -67,7 +67,7 @@ class KedaHpa:
         self._scalings = ScalingHistory(max(self.options.scale_up_period_s, self.options.scale_down_period_s))
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Sync if it is due."""
+        """Compute the count as the HPA does if its next sync is due."""
         self._scalings.observe(observation)
         if not self._threshold:
             self._threshold = max(1, int(observation.service_rate * self.settings.latency_target_s + 1e-9))

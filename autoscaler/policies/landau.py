@@ -41,10 +41,10 @@ class LandauSettings(Settings):
 
 
 class Landau:
-    """Packs 30 s averages of write speeds by a selectable heuristic, again when a replica is full (Landau et al. 2024).
+    """Packs average write speeds by a chosen heuristic, every 30 s and when a replica is full (Landau et al. 2024).
 
-    Consumers of the paper are replicas here, numbered by the ordinal of their names. Speeds above μ count as μ. The
-    four heuristics that take partitions in arrival order get another order each time.
+    The paper's consumers are replicas here, numbered by the ordinal of their names. Speeds above μ count as μ. The
+    four heuristics that take partitions in arrival order get a new random order at each packing.
     """
 
     name = "landau"
@@ -58,7 +58,7 @@ class Landau:
         self._chance = np.random.default_rng(0)
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Pack the partitions if there is a reason to."""
+        """Pack if a partition has no owner, a replica is full, or `interval_s` is over."""
         speeds = np.minimum(self._write_speeds(observation), observation.service_rate)
         since_s, interval_s = observation.at_s - self._packed_s, self.options.interval_s
         due = f"{number(since_s)} s since the last packing" if since_s < math.inf else "first packing"

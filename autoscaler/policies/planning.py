@@ -94,7 +94,7 @@ def busiest(observation: GroupObservation, assignment: Mapping[int, str]) -> flo
 
 
 def replicas_for(demand: float, capacity: float) -> int:
-    """Return ⌈demand/capacity⌉, at least 1; 180.00000000000003/90 is 2, not 3."""
+    """Return ⌈demand/capacity⌉, at least 1, with a tolerance of rounding: 180.00000000000003/90 is 2, not 3."""
     return max(1, math.ceil(demand / capacity * (1 - 1e-9)))
 
 
@@ -104,7 +104,7 @@ def number(value: float) -> str:
 
 
 class WantedCounts:
-    """Replica counts that were wanted within `window_s`, including the count at the first call."""
+    """Replica counts that were wanted within `window_s`, and the group's count at the first call."""
 
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
@@ -127,9 +127,9 @@ class WantedCounts:
 
 
 class ScalingHistory:
-    """Observed changes of the replica count within `memory_s`. A count that a policy wants may be vetoed.
+    """Changes of the replica count within `memory_s`, as observed: a count that a policy wants may be vetoed.
 
-    The time of a change is that of the tick before it is observed.
+    A change gets the time of the tick before the tick that observes it.
     """
 
     def __init__(self, memory_s: float) -> None:

@@ -1,7 +1,7 @@
 """Reference policies with information that no real policy has. `clairvoyant` knows the future.
 
-`paper-optimal` and `overprovisioned` are the two references of CLOSER 2024. The first one packs at each tick, and the
-second one knows the peak and packs it once.
+`paper-optimal` and `overprovisioned` are the two references of CLOSER 2024. `paper-optimal` packs at each tick.
+`overprovisioned` knows the peak and packs only the peak, once.
 """
 
 import math
@@ -29,8 +29,8 @@ class PaperOptimalSettings(Settings):
 class PaperOptimal:
     """Packs the arrival rates of each tick and ignores lag and handovers (CLOSER 2024).
 
-    Owners change only with the count, or if a replica has more than a bin. The paper counts only replicas, and needless
-    handovers would cost latency here.
+    Owners change only with the count, or if the load of a replica does not fit into a bin. The paper only counts
+    replicas. Here, handovers that are not needed would cost latency.
     """
 
     name = "paper-optimal"

@@ -79,9 +79,9 @@ def policy_names() -> list[str]:
 
 
 def policy_factory(name: str) -> PolicyFactory:
-    """Return the factory of the policy called `name`. Our policies precede those of packages. Names ignore case.
+    """Return the factory of the policy called `name`. A package cannot replace ours. Case is ignored.
 
-    Raises ValueError with the existing policies, or with the problem and the package or file that has it.
+    Raises ValueError with the existing policies, or with the problem of a package or file and its name.
     """
     if FILE in name:
         return _factory_in_file(name)
@@ -102,7 +102,7 @@ def policy_factory(name: str) -> PolicyFactory:
 
 
 def fixed_count(name: str) -> int:
-    """Return the 5 of `static-5`; 0 for other policies."""
+    """Return the count in a name such as `static-5`; 0 for other policies."""
     number = name.lower().removeprefix("static-")
     return int(number) if number != name.lower() and number.isdecimal() else 0
 

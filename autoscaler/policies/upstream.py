@@ -50,11 +50,11 @@ class Upstream:
 
     @property
     def used_s(self) -> float:
-        """Longest recent time until the output of this stage, including previous stages, seconds."""
+        """Longest recent time from the scheduled send time to the output of this stage, seconds."""
         return max(self._waits_s)
 
     def known_at(self, at_s: float) -> bool:
-        """Return whether the newest tick is at most 1.5 intervals before `at_s`, so none was missed."""
+        """Return whether the newest tick is less than 1.5 intervals before `at_s`, so no tick was missed."""
         return self._last is not None and at_s - self._last.observation.at_s < 1.5 * self._history.interval_s
 
     def observe(self, report: Report) -> float | None:

@@ -61,7 +61,7 @@ class MemberReader:
 
 
 def readers_of(topic: str, places: Mapping[str, Sequence[TopicPartition]]) -> dict[str, frozenset[int]]:
-    """Return member → its partitions of `topic`, without readers of other topics, and idle ones if none reads it."""
+    """Return member → its partitions of `topic`. Idle members count unless all others read only other topics."""
     own = {member: frozenset(at.partition for at in held if at.topic == topic) for member, held in places.items()}
     idle_count = any(own.values()) or not any(places.values())
     return {member: read for member, read in own.items() if read or (idle_count and not places[member])}
@@ -87,7 +87,11 @@ class LagClock:
 
 
 class CommittedRates:
+<<<<<<< HEAD
     """Learns a member's service rate (μ) from its commits while it is busy. Commits of an idle member show arrivals.
+=======
+    """Learns a member's service rate (μ) from its commits while it is busy. If it is idle, they show arrivals."""
+>>>>>>> main
 
     on_busy: called with a busy member, its committed events, and the seconds in which it served them.
     """

@@ -67,19 +67,19 @@ class ShadowGroup:
 
     @property
     def unknown(self) -> str:
-        """Waits of the group that cannot be known, and do not count; empty: none."""
+        """Waiting times of the real group that are unknown and are not counted; empty: none."""
         causes = [f"partition {number} (without a commit)" for number in sorted(self._loads.without_commit)]
         age = [f"{self.unknown_s:.0f} s of each wait (the age of its commits)"] if self.unknown_s else []
         return first_few([*age, *causes], "; ")
 
     @property
     def unknown_s(self) -> float:
-        """Seconds of the group's waiting time that may only be the age of its last commit."""
+        """Part of a waiting time of the real group that may only be the age of its last commit, seconds."""
         interval_s, tick_s = median(self._rates.commit_intervals_s), self._settings.decision_interval_s
         return interval_s + tick_s if interval_s > 1.5 * tick_s else 0.0
 
     def observe(self) -> GroupObservation:
-        """Read the real group, let the shadow group serve the new arrivals, and return it. Raises NotReadyError."""
+        """Read the real group, let the shadow group serve the new arrivals, and observe it. Raises NotReadyError."""
         at_s, partitions = self._loads.read()
         owned, lags = self._members(), np.array([float(load.lag) for load in partitions])
         if len(self._ends) != len(partitions):

@@ -1,4 +1,4 @@
-"""Arrivals of a simulated run, in chunks, so that it may be larger than memory, and the agenda of timed actions."""
+"""Arrivals of a simulated run, in chunks, so that the run may exceed the memory; and the agenda of timed actions."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -62,7 +62,7 @@ class Feed:
     """Feeds a workload to an engine piece by piece, in order, and retains recent events for `slots`.
 
     Events with the same intended time stay in one piece.
-    look_back_us: how far `slots` may reach into the past.
+    look_back_us: how far `slots` may reach into the past, µs.
     Raises ValueError if chunks are not in order, or have a time outside the workload.
     """
 

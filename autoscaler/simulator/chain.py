@@ -22,9 +22,9 @@ def next_workload(
 ) -> tuple[Workload, Numbers]:
     """Return the workload of the next stage, and for each of its events the event of the first stage that caused it.
 
-    Each finished event causes ⌊branching⌋ events, and one more with the probability of the fraction. Each of them goes
-    to a random partition: topics are keyed by order, and a hash of orders is uniform.
-    cause: event of the first stage for each event of `run`. The workload ends after the run, or after its last event.
+    Each finished event causes ⌊branching⌋ events, and one more with probability branching − ⌊branching⌋. Each of them
+    goes to a random partition: topics are keyed by order, and a hash of orders is uniform.
+    cause: event of the first stage for each event of `run`. The workload ends with the run or its last event, if later.
     """
     chance = chance_of(Cause.CHAIN, seed)
     each = int(branching) + (chance.random(len(cause)) < branching - int(branching))

@@ -22,7 +22,7 @@ _US: Final = 1e6
 
 
 class Cause(IntEnum):
-    """Random causes other than service times. Their numbers must differ from the numbers of blocks of service times."""
+    """Random causes other than service times. A number selects a stream, so it must not be a block of service times."""
 
     START_UP = 0x7A110001
     HEARTBEAT = 0x7A110002
@@ -94,7 +94,7 @@ class StartUp:
 
 
 class Heartbeats:
-    """Times at which each member contacts its group: every `interval_us`, at a random phase; 0: at any time."""
+    """Times at which each member contacts its group: every `interval_us` from a random phase on; 0: at any time."""
 
     def __init__(self, interval_us: int, seed: int) -> None:
         self._interval_us = interval_us

@@ -54,7 +54,7 @@ class Engine(EventServer):
         self.now_us = until_us
 
     def attach(self, partition: int, replica: int) -> None:
-        """Let `replica` serve `partition` from now on. Raises ValueError if it does not exist or is dead."""
+        """Let `replica` serve `partition` from now on. Raises ValueError if the replica is dead or unknown."""
         self._check_alive(replica)
         if self.owner(partition) == replica:
             return
@@ -75,7 +75,7 @@ class Engine(EventServer):
     def in_service_until_us(self, partition: int) -> int:
         """Return when the event of `partition` that is in service now is finished, µs, or `now_us` if there is none.
 
-        There can be several if a new owner was attached too early. Then the last end counts.
+        Several events are in service if a new owner was attached too early. Then return the latest end.
         """
         return kernel.in_service_until(*self._state(), partition, self.now_us)
 
@@ -89,15 +89,15 @@ class Engine(EventServer):
     def busy_us(self) -> list[int] | None:
         """Return the busy time of each replica, by its number, µs; None without a shared limit.
 
-        It includes waiting for the limit, except before the last command that concerns the replica.
+        It includes waits for the limit. If a command concerns the replica, the wait before the command is not counted.
         """
         return self._replicas["busy_us"].tolist() if self._limited else None
 
     def kill(self, replica: int) -> None:
         """End `replica` now. Its partitions are detached, and its uncommitted events are served again.
 
-        The outcome of an event is its first completion, as in the definition of latency. If it was finished before, the
-        repetition only costs time. The event in service was not finished.
+        The outcome of an event is its first completion, as in the definition of latency. If an uncommitted event was
+        finished, its repetition only costs time. The event in service counts as not finished.
         Raises ValueError for a replica that does not exist or is dead.
         """
         self._check_alive(replica)

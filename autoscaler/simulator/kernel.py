@@ -26,10 +26,10 @@ def service_us(service: Rows, demand_us: float, replicas: Rows, replica: int, st
 
 @compiled
 def assign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, event: int, until_us: int) -> None:
-    """Assign the events of the chain from `event` that arrive before `until_us` to their partitions' owners.
+    """Follow the chain from `event`. Assign the events that arrive before `until_us` to their partitions' owners.
 
-    Their numbers must be higher than those of waiting events at the same place. This is one function, because a call
-    for each event would take longer than the work.
+    Their numbers must be higher than those of the events that already wait at the same replica or partition. One
+    function does it all, because a call for each event would take longer than the work.
     """
     while event != NONE and events[event - base].intended_us < until_us:
         row = event - base
@@ -73,14 +73,14 @@ def assign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: R
 
 @compiled
 def close_gate(service: Rows, at_us: int) -> None:
-    """Delay the next start after the start of an event at `at_us`, under a shared limit."""
+    """Under a shared limit, set the earliest time of the next start, after the start of an event at `at_us`."""
     stretch = min(at_us // service[0].each_us, len(service) - 1)
     service[0].open_us = at_us + service[stretch].gap_us
 
 
 @compiled
 def begin(events: Rows, base: int, replicas: Rows, service: Rows, now_us: int, until_us: int) -> None:
-    """Start the events that can start before `until_us`, under a shared limit. All earlier arrivals are assigned.
+    """Under a shared limit, start the events that can start before `until_us`. Earlier arrivals must be assigned.
 
     The next event depends on all replicas, so outcomes are computed one by one, in order of time.
     """
@@ -203,9 +203,9 @@ def _merge(events: Rows, base: int, one: int, other: int) -> int:
 
 @compiled
 def reassign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, now_us: int, lost: int) -> None:
-    """Carry out the pending commands: assign the unstarted events of concerned replicas and partitions again.
+    """Carry out the pending commands: assign the unstarted events of the replicas and partitions that they concern.
 
-    lost: sorted chain of the uncommitted events of a killed replica, whose partitions are concerned.
+    lost: sorted chain of the uncommitted events of a killed replica; NONE: no replica was killed.
     """
     heads = np.full(len(replicas) + len(partitions) + 1, lost)
     count = 1

@@ -85,7 +85,7 @@ Owners = Mapping[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Owners by partition: `aim`, the name under the plan in force, and `now`, the number of the present replica.
+    """Owners by partition. aim: name of the owner in the plan in force. now: number of the replica that owns it now.
 
     They differ while the new owner is not ready. Until then the previous owner keeps the partition (make before break).
     """
@@ -120,8 +120,8 @@ def place_partitions(
     """Return the placement for the replicas that are ready now.
 
     members: planned replicas. counted: the plan has only a count, so the assignor spreads the partitions over the ready
-    replicas. dying: ids of replicas that died and are not evicted yet. dead: ids of evicted replicas. Partitions of a
-    planned owner that does not exist, or of a dead replica, go to the ready replica with the fewest partitions.
+    replicas. dying: ids of replicas that died and are not evicted yet. dead: ids of evicted replicas. A partition whose
+    planned owner is no member, or whose replica is dead, goes to the ready replica with the fewest partitions.
     """
     ready = [member for member in members if member.ready]
     names = [member.name for member in ready]
@@ -151,8 +151,8 @@ def place_partitions(
 def assign(partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int, str]:
     """Return partition → replica for a plan with only a count, as Kafka's sticky and uniform assignors do.
 
-    Counts differ by at most one, with the fewest moves that this allows. If they cannot be equal, the replicas that own
-    most now keep one more, which saves moves. owners: present owners, including replicas that are gone.
+    Numbers of partitions differ by at most one, with the fewest moves that this allows. If they cannot be equal, the
+    replicas that own most now get one more, which saves moves. owners: present owners, including removed replicas.
     """
     each, more = divmod(partitions, len(replicas))
     owned: dict[str, list[int]] = {name: [] for name in replicas}

@@ -58,7 +58,7 @@ class OffsetObserver:
         """For each scheduled sample with delayed commits: the commits, once they are read."""
 
     def schedule_sample(self, sample_us: int, agenda: Agenda, *, first: bool = False) -> None:
-        """Schedule the read of the commits of a sample later than all scheduled ones (`first`: earlier than all)."""
+        """Schedule the read of a sample's commits. The sample is later than all scheduled ones (`first`: earlier)."""
         if self._commit_age_us:
             notes: list[Ints] = []
             (self._commits.appendleft if first else self._commits.append)(notes)
@@ -72,9 +72,9 @@ class OffsetObserver:
         self._samples.append(_Sample(counters.now_us, lag, counters.late()))
 
     def observe(self) -> ObservedOffsets:
-        """Return the newest sample that is old enough.
+        """Return the newest sample that is at least as old as the observation delay.
 
-        An observation at t requires a sample at t − delay, but not before the start.
+        An observation at t requires a sample at t − delay, or at the start of the run if that is later.
         """
         if not self._delay_us:
             self.sample()
@@ -121,7 +121,7 @@ class LearnedRates:
     """Learns μ of each replica, events/s, from the events that it has served and its busy time.
 
     An engine counts events by partition. Events of a partition that has changed its owner since the last observation
-    are not counted. Busy time is the average time of these events at that replica, without random variation and without
+    are not counted. Busy time is their number × the mean service time at that replica, with its own slow-down but not
     a slow-down of all replicas. Under a shared limit it is the real time, including the wait for the limit. If the
     settings make all replicas equal, μ is known from the start.
     factor: multiplies every μ that policies get.

@@ -1,4 +1,4 @@
-"""Outcomes of the events, collected during the run, so that a long one need not fit into memory twice."""
+"""Outcomes of the events, collected during the run, so that a long run need not fit into memory twice."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -87,9 +87,9 @@ class Outcomes:
 
 
 def repeated(events: Events, kills: list[Kill]) -> Times:
-    """Return the numbers of finished events that were served again because their replica died before the commit.
+    """Return the numbers of the finished events that were served again because their replica died before the commit.
 
-    An event appears once for each repetition.
+    The number of an event appears once for each repetition.
     """
     found = [np.empty(0, np.int64)]
     for kill in kills:

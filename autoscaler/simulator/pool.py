@@ -8,7 +8,7 @@ Time, feeding, counting and outcomes are as in `engine.Engine`. Further rules:
 - The order within a partition is not kept.
 
 All members take from one queue. A heap has the members in the order in which they become free, and the first member
-acquires the next event. Its outcome is then known. Event e is in row e − base. The loops are compiled.
+acquires the next event. The outcome of this event is then known. Event e is in row e − base. The loops are compiled.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
@@ -58,7 +58,7 @@ class Pool(EventServer):
         """Return None, because the busy time is not counted."""
 
     def kill(self, replica: int) -> None:
-        """End `replica` now. Its unfinished event waits until it is given back."""
+        """End `replica` now. Its unfinished event waits for `give_back`."""
         self.leave(replica)
         lost = give_up(*self._state(), replica, self.now_us)
         if lost != NONE:
@@ -130,7 +130,7 @@ def arrive(events: Rows, base: int, partitions: Rows, event: int, end: int, unti
 
 @compiled
 def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: int, now_us: int) -> int:
-    """Commit the finished event of a member. Return its unfinished one, which is served again, or NONE."""
+    """Commit the finished event of a killed member. Return its unfinished event, which is served again, or NONE."""
     commit(events, base, members, partitions, member, now_us)
     lost = int(members[member].first)
     members[member].first = NONE
@@ -144,7 +144,7 @@ def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: in
 def acquire(
     events: Rows, base: int, members: Rows, partitions: Rows, service: Rows, heap: Heap, event: int, until_us: int
 ) -> bool:
-    """Let the next free member serve `event`. Return whether one can before `until_us`."""
+    """Let the next free member serve `event`, if it can start before `until_us`. Return whether it can."""
     member, row = heap[0], event - base
     at_us = max(members[member].free_us, events[row].intended_us, service[0].open_us)
     if at_us >= until_us:

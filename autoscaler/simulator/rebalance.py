@@ -148,8 +148,8 @@ class ClassicRebalance(Owners, ABC):
     """Kafka's classic protocol: all members join a rebalance, which then takes t_r.
 
     Members notice a rebalance at their next heartbeat. A new member joins at once. A member that has to stop joins when
-    it has finished the event in service. The newest plan counts until all have joined. A later plan waits for the next
-    rebalance, which follows at once. The group waits for dead members until they are evicted.
+    it has finished the event in service. A plan that is new before all have joined replaces the plan before it. A later
+    plan waits for the next rebalance, which follows at once. The group waits for dead members until they are evicted.
     """
 
     def __init__(self, engine: Engine, agenda: Agenda, heartbeats: Heartbeats, rebalance_time_us: int) -> None:
@@ -223,7 +223,7 @@ class ClassicRebalance(Owners, ABC):
 
 
 class EagerRebalance(ClassicRebalance):
-    """Stops the whole group. Each member stops when it notices the rebalance. All start again when it has ended."""
+    """Stops the whole group. Each member stops when it notices the rebalance. All start again at its end."""
 
     def _start_first(self) -> None:
         self._rebalance(self._assigned.members, self._stop_all, self._start_all)
@@ -240,7 +240,7 @@ class EagerRebalance(ClassicRebalance):
 
 
 class CooperativeRebalance(ClassicRebalance):
-    """Rebalances twice. Members serve during the first one. After it, the partitions that move stop.
+    """Rebalances twice. All partitions are served during the first rebalance. Then the partitions that move stop.
 
     They start when the second rebalance has ended. Partitions without an owner start when the first one has ended.
     """
@@ -296,7 +296,7 @@ class ShareGroup:
         self._members = members
 
     def on_death(self, replica: int, evicted_us: int) -> None:
-        """Return the event that `replica` had acquired to the queue at `evicted_us`."""
+        """Record a death. The event that `replica` had acquired is in the queue again from `evicted_us` on."""
         self._members, self._dead = self._members - {replica}, self._dead | {replica}
         self._agenda.at(evicted_us, partial(self._engine.give_back, replica))
 

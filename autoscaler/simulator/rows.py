@@ -146,8 +146,8 @@ class Window:
 class EventServer(ABC):
     """Base of engines: numbered replicas and partitions, and their events. Time only moves forward.
 
-    Commands and queries refer to `now_us`. Memory contains events that have not arrived or are unfinished, and outcomes
-    that were not taken.
+    Commands and queries refer to `now_us`. The memory contains only the events that have not arrived or
+    are unfinished, and the outcomes that were not taken.
     """
 
     def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1, target_us: int = NEVER) -> None:

@@ -65,7 +65,7 @@ class Simulation:
         self._ended_us = round(workload.duration_s * 1e6)
 
     def advance(self, until_us: int) -> None:
-        """Carry out all actions until `until_us`, and serve the events that start before."""
+        """Carry out all actions until `until_us`, and serve the events that start before `until_us`."""
         while (due_us := self.agenda.next_us()) is not None and due_us <= until_us:
             self._serve(due_us)
             self.agenda.pop()()
@@ -79,7 +79,7 @@ class Simulation:
             self.advance(due_us)
 
     def schedule_observation(self, tick_us: int, *, first: bool = False) -> None:
-        """Schedule the delayed observation of a tick. first: the tick precedes all that were scheduled."""
+        """Schedule the delayed observation of a tick. first: the tick precedes all scheduled ticks."""
         sample_us = tick_us - self._delay_us
         self._observer.schedule_sample(sample_us, self.agenda, first=first)
         if self._delay_us:
@@ -103,7 +103,7 @@ class Simulation:
 
 
 class SimulatedJournal:
-    """Implements autoscaler.ports.Journal. Values are kept as they are. Records are created when they are read.
+    """Implements autoscaler.ports.Journal. It keeps observations and decisions, and creates records when they are read.
 
     keep: whether ticks are kept (not in runs with millions of loads).
     """
@@ -182,7 +182,7 @@ def simulate(
 ) -> Run:
     """Run `workload` with `policy` until its last event is finished.
 
-    keep_events: whether events and the journal are kept; else only latencies (4 bytes each) and changes of the policy.
+    keep_events: whether events and the journal are kept; else only latencies (4 bytes each) and `Run.changes`.
     clock: returns seconds, to measure the policy's time.
     Raises ValueError for invalid settings or workloads, and for plans that contradict themselves.
     """

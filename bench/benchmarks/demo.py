@@ -16,7 +16,7 @@ from contracts.clock import monotonic_s, now_us
 from report.result import Result
 
 WARM_UP_S: Final = 12.0
-"""Time from the first order until the measurement begins, because a new JVM and its clients use more."""
+"""Time in which the load rises and nothing is measured, because replicas start and a new JVM uses more."""
 MODULE: Final = re.compile(r"(kafka)\.Kafka|services\.(\w+)|(autoscaler)\.live|(loadgen)\.drivers")
 PROCESSES: Final = ("kafka", "order", "payment", "shipment", "notification", "autoscaler", "loadgen", "tailpack")
 """Names of the processes. All replicas of Payment count as one; `tailpack` starts and watches the others."""
@@ -27,7 +27,8 @@ def measure(rate: int, seconds: float) -> Row:
     samples = list[tuple[float, dict[tuple[int, str], float]]]()
     with TemporaryDirectory() as temporary:
         trace, whole_s = Path(temporary, "trace.csv"), round(WARM_UP_S + seconds + 4 * SAMPLE_S)
-        trace.write_text("second,events\n" + "".join(f"{second},{rate}\n" for second in range(whole_s)))
+        rates = [round(rate * min(1.0, (second + 1) / WARM_UP_S)) for second in range(whole_s)]
+        trace.write_text("second,events\n" + "".join(f"{second},{events}\n" for second, events in enumerate(rates)))
 
         def sample(top: psutil.Process) -> None:
             for started_at in Path(temporary).glob("*/start_at"):

@@ -1,18 +1,17 @@
 """Settings, app factory and Kafka driver of our Faust services. Importing this module has no side effect."""
 
 import asyncio
-import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import aiokafka
 import faust
-from aiokafka.errors import KafkaError
+from aiokafka.errors import ConsumerStoppedError, KafkaError
 from aiokafka.protocol.produce import ProduceRequest
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Producer, Transport
-from mode.supervisors import CrashingSupervisor
+from mode.utils.futures import maybe_async
 
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
@@ -24,12 +23,11 @@ SESSION_S: Final = 6.0
 HEARTBEAT_S: Final = 1.0
 PRODUCER_TIMEOUT_S: Final = 60.0
 """Longest wait of a record for the broker. A killed broker needs tens of seconds to recover its logs."""
-LINGER_S: Final = 0.002
-FULL_PAUSE_S: Final = 0.02  # pause between two checks whether enough records were acknowledged
-FETCH_WAIT_MS: Final = 200
-"""Longest wait of one fetch at the broker, ms. If Faust takes more than 0.1 s to take the records of a partition,
-aiokafka fetches the others first, and that partition waits until their fetch returns: 1500 ms by Faust's default."""
-
+PATIENCE_S: Final = 0.05
+"""How long records wait for others if no order waits for them, seconds. They share requests to the broker."""
+MAX_TAKES: Final = 100  # records of a backlog that are taken before other tasks run
+FETCH_WAIT_MS: Final = 100
+"""Longest wait of one fetch at the broker, ms. A partition that was left out of a fetch waits until it returns."""
 METADATA_MAX_AGE_MS: Final = 5_000
 """Age at which metadata is refreshed. If an old leader refuses a request for the first offset of a partition, aiokafka
 does not look for the new one. With Faust's default it would repeat the request for five minutes."""
@@ -53,43 +51,8 @@ class ServiceSettings(KeyedTopics):
     """Longest wait for the broker and the topics at the start."""
 
 
-def make_app(
-    connection: Connection, group: Group, settings: ServiceSettings, may_write: Callable[[], None]
-) -> faust.App:
-    """Return a configured app for `group`, not started. may_write: called before each write; may raise KafkaError."""
-    name = qualified(connection.namespace, group)
-    folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
-    folder.mkdir(parents=True, exist_ok=True)
-    app = faust.App(
-        name,
-        **faust_options(connection),
-        datadir=folder,
-        # A static member: after a crash its successor takes over at once, without waiting for the session timeout.
-        consumer_group_instance_id=f"{name}-{settings.instance}",
-        broker_session_timeout=SESSION_S,
-        broker_heartbeat_interval=HEARTBEAT_S,
-        broker_rebalance_timeout=15.0,
-        broker_request_timeout=15.0,
-        broker_commit_interval=settings.commit_interval_s,
-        broker_max_poll_records=MAX_POLL_RECORDS,
-        consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
-        producer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
-        producer_linger=LINGER_S,
-        producer_request_timeout=PRODUCER_TIMEOUT_S,
-        stream_wait_empty=False,  # the stage drains with its own deadline
-        agent_supervisor=CrashingSupervisor,  # a restarted agent would skip the record on which it failed
-    )
-    use_our_transport(app, may_write)
-    return app
-
-
-def limit_batches(app: faust.App, largest: int) -> None:
-    """Limit batches to `largest` bytes, because a broker rejects an oversized batch as a whole."""
-    app.producer_transport.largest_batch = min(largest, _Transport.largest_batch)
-
-
-def faust_options(connection: Connection) -> dict[str, Any]:
-    """Return the options of every Faust app: the Kafka connection, and unused features of Faust turned off.
+def make_app(connection: Connection, group: Group, settings: ServiceSettings) -> faust.App:
+    """Return a configured app for `group` that is not started. Set the callbacks of its transport.
 
     Raises InvalidSettingsError for a bad properties file or certificates that cannot be loaded.
     """
@@ -103,28 +66,57 @@ def faust_options(connection: Connection) -> dict[str, Any]:
             mechanism=options["sasl_mechanism"],
             ssl_context=context,
         )
-    return {
-        "broker": [f"kafka://{address.strip()}" for address in connection.bootstrap_servers.split(",")],
-        "broker_credentials": credentials,
-        "store": "memory://",
-        "autodiscover": False,
-        "web_enabled": False,
-        "topic_disable_leader": True,
-        "consumer_auto_offset_reset": AUTO_OFFSET_RESET,
-        "producer_acks": -1,
-    }
-
-
-def use_our_transport(app: faust.App, may_write: Callable[[], None] = lambda: None) -> None:
-    """Finish the app's configuration with short fetches and an idempotent producer. Faust has no settings for them."""
+    name = qualified(connection.namespace, group)
+    folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
+    folder.mkdir(parents=True, exist_ok=True)
+    app = faust.App(
+        name,
+        broker=[f"kafka://{address.strip()}" for address in connection.bootstrap_servers.split(",")],
+        broker_credentials=credentials,
+        store="memory://",
+        autodiscover=False,
+        web_enabled=False,
+        topic_disable_leader=True,
+        consumer_auto_offset_reset=AUTO_OFFSET_RESET,
+        producer_acks=-1,
+        datadir=folder,
+        # A static member: after a crash its successor takes over at once, without waiting for the session timeout.
+        consumer_group_instance_id=f"{name}-{settings.instance}",
+        broker_session_timeout=SESSION_S,
+        broker_heartbeat_interval=HEARTBEAT_S,
+        broker_rebalance_timeout=15.0,
+        broker_request_timeout=15.0,
+        broker_commit_interval=settings.commit_interval_s,
+        broker_max_poll_records=MAX_POLL_RECORDS,
+        consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
+        producer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
+        producer_request_timeout=PRODUCER_TIMEOUT_S,
+        stream_wait_empty=False,  # the stage drains with its own deadline
+    )
     limit_unpacking()
     app.finalize()
-    app.transport = _Transport(app.conf.broker_consumer, app)
-    app.producer_transport = _Transport(app.conf.broker_producer, app)
-    app.producer_transport.may_write = may_write
+    app.transport = app.producer_transport = _Transport(app.conf.broker_consumer, app)
+    return app
 
 
-class _ConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
+class _ConsumerTask(AIOKafkaConsumerThread):  # type: ignore[misc]
+    """Faust's consumer in the event loop of the service. With a thread, passing calls costs more than the fetches."""
+
+    def __init__(self, consumer: Any, **options: Any) -> None:
+        super().__init__(consumer, thread_loop=consumer.loop, **options)
+
+    async def start(self) -> None:
+        self._thread_started.set()
+        self._thread_running = self.thread_loop.create_future()
+        self._serving = self.thread_loop.create_task(self._serve())
+        await self._thread_running
+
+    async def call_thread(self, call: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        return await maybe_async(call(*arguments, **options))
+
+    async def _gather_remaining_tasks(self) -> None:
+        pass  # the loop has tasks of others
+
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         # The consumer reads these when it starts, which is later.
@@ -133,27 +125,57 @@ class _ConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         consumer._isolation_level = "read_committed"  # skip output of aborted transactions of Payment
         return consumer
 
-    async def _fetch_records(self, *arguments: Any, **options: Any) -> Any:
+    async def _fetch_records(self, consumer: Any, *arguments: Any, **options: Any) -> Any:
         with poll_limit(MAX_POLL_BYTES):
-            return await super()._fetch_records(*arguments, **options)
+            records = await super()._fetch_records(consumer, *arguments, **options)
+        if any(place.topic in self.transport.background for place in records):
+            self._rest(consumer._subscription.subscription.assignment)
+        return records
+
+    def _rest(self, assignment: Any) -> None:
+        """Leave the partitions of background topics out of fetches for PATIENCE_S."""
+        states = [assignment.state_value(tp) for tp in assignment.tps if tp.topic in self.transport.background]
+        for state in states:
+            state.pause()
+            self.thread_loop.call_later(PATIENCE_S, state.resume)
 
 
 class _Consumer(Consumer):  # type: ignore[misc]
-    def _new_consumer_thread(self) -> _ConsumerThread:
-        return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+    def _new_consumer_thread(self) -> _ConsumerTask:
+        return _ConsumerTask(self, loop=self.loop, beacon=self.beacon)
 
-    async def _getmany(self, *arguments: Any, **options: Any) -> Any:
-        if sum(len(each.value or b"") for each in self.unacked) < MAX_POLL_BYTES:
-            return await super()._getmany(*arguments, **options)
-        await asyncio.sleep(FULL_PAUSE_S)
-        return {}
+    async def verify_all_partitions_active(self) -> None:
+        """Do nothing: the health page has this check."""
+
+    async def _drain_messages(self, fetcher: Any) -> None:
+        """Pass all messages to `take`, until the app stops or its group rebalances."""
+        read, take = self._read_offset, self.transport.take
+        try:
+            while not (self.should_stop or fetcher.should_stop):
+                takes = 0
+                async for place, message in self.getmany(timeout=1.0):
+                    if message.offset >= (read[place] or 0):
+                        await take(message)
+                        read[place] = message.offset
+                    if (takes := takes + 1) % MAX_TAKES == 0:
+                        await asyncio.sleep(0)
+                await asyncio.sleep(0)  # getmany may return at once
+        except ConsumerStoppedError:
+            if not self.app.should_stop:
+                raise
+
+    def done(self, place: Any, offset: int) -> None:
+        """Commit this offset at the next commit: all records of the partition before it are done."""
+        self._acked[place] = [offset]
+
+    def _new_offset(self, place: Any) -> int | None:
+        return next(iter(self._acked[place]), None)
 
 
 class _Producer(Producer):  # type: ignore[misc]
     def _new_producer(self, transactional_id: str | None = None) -> aiokafka.AIOKafkaProducer:
-        """Return a producer that calls `may_write` before each produce request, also before a retry."""
         producer = super()._new_producer(transactional_id=transactional_id)
-        send, may_write = producer.client.send, self.app.producer_transport.may_write
+        send, may_write = producer.client.send, self.transport.may_write
 
         async def send_if_allowed(node_id: int, request: Any, **options: Any) -> Any:
             if isinstance(request, ProduceRequest):
@@ -161,66 +183,60 @@ class _Producer(Producer):  # type: ignore[misc]
             return await send(node_id, request, **options)
 
         producer.client.send = send_if_allowed
+        accumulator = producer._message_accumulator
+        append = accumulator._append_batch
+
+        def append_patiently(builder: Any, place: Any) -> Any:
+            batch = append(builder, place)
+            if place.topic in self.transport.background:  # all such batches end at the same time, for one request
+                batch._linger_time = PATIENCE_S - batch._ctime % PATIENCE_S
+            return batch
+
+        accumulator._append_batch = append_patiently
         return producer
 
     def _settings_extra(self) -> dict[str, Any]:
         # Without idempotence a retry after a lost response would write the record twice.
-        return {"acks": "all", "enable_idempotence": True, "max_batch_size": self.app.producer_transport.largest_batch}
+        return {"acks": "all", "enable_idempotence": True}
 
 
 class _Transport(Transport):  # type: ignore[misc]
-    largest_batch = 16_384  # bytes
+    """Connects an app to Kafka, and to the service that takes its messages."""
+
     Consumer = _Consumer
     Producer = _Producer
-
-
-class RawSchema(faust.Schema):  # type: ignore[misc]
-    """Keeps keys and values as bytes. The domain decodes them, and turns a bad record into a dead letter."""
-
-    def compile(self, app: Any, **_: Any) -> Any:
-        """Return the function that turns a message into an event."""
-
-        async def decode(message: Any, *, propagate: bool = False) -> Any:
-            return app.create_event(message.key, message.value, message.headers, message)
-
-        return decode
-
-
-BEAT_S: Final = 0.25
+    may_write: Callable[[], None]
+    """May raise KafkaError before each produce request, also before a retry."""
+    take: Callable[[Any], Awaitable[None]]
+    """Takes each message. Faust's agents would cost four tasks and two queues for each."""
+    background: Collection[str]
+    """Topics on which no order waits. Their records are read and written every PATIENCE_S."""
 
 
 class ProcessPausedError(KafkaError):  # type: ignore[misc]
     """The process was paused longer than its group waits for a member, so it must not write any more."""
 
 
-class Pulse(threading.Thread):
-    """Detects pauses of the whole process from its start on, in a thread of its own. Call `start` once."""
+class Pulse:
+    """Detects pauses of the event loop, which sends no heartbeats to the group then."""
 
     def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
-        super().__init__(daemon=True, name="pulse")
         self._limit_s = limit_s
         self._clock = clock
         self._last_s = clock()
-        self._stopped = threading.Event()
         self.gap_s = 0.0
-        """Longest pause of the process that exceeded the limit, seconds. 0: none."""
+        """Longest pause that exceeded the limit, seconds. 0: none."""
 
-    def run(self) -> None:
-        """Call `beat` regularly until `end` is called."""
+    def begin(self) -> None:
+        """Begin to measure. Call `beat` regularly from now on."""
         self._last_s = self._clock()  # a slow broker may have delayed the start
-        while not self._stopped.wait(BEAT_S):
-            self.beat()
-
-    def end(self) -> None:
-        """Stop the thread."""
-        self._stopped.set()
 
     def beat(self) -> None:
         """Record the time since the last beat if it exceeds the limit."""
         now_s = self._clock()
         if now_s - self._last_s > self._limit_s:
             self.gap_s = max(self.gap_s, now_s - self._last_s)
-        self._last_s = now_s  # set after gap_s: two threads read both
+        self._last_s = now_s
 
     def require_no_pause(self) -> None:
         """Raise ProcessPausedError if the process was ever paused too long. A pause that has just ended counts too."""

@@ -104,7 +104,6 @@ async def _run_service(connection: Connection, settings: S, build: Build[S], sto
         await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, stop_requested.is_set)
         if stop_requested.is_set():
             return
-        await service.fit_to_broker()
         try:
             await _start_and_watch(service, stop_requested)
         finally:

@@ -1,33 +1,31 @@
 """A service: its parts, its health, and the path of records between Faust and its stage."""
 
 import asyncio
-from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import faust
 import msgspec
 from aiohttp import web
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.preflight import client_config
-from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES, Group, Topic, partitions_of, qualified
+from contracts.topics import Group, Topic, partitions_of, qualified
 from services.common import traces
-from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, RawSchema, ServiceSettings, limit_batches, make_app
+from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, ServiceSettings, make_app
 from services.common.fence import Fence
 from services.common.read_back import ReadId, TakeRecord, count_uncommitted, read_tails
 from services.common.records import BARE_LETTER_LIMIT, Decide, Effect, Incoming, ServiceError
-from services.common.stage import MAX_UNCOMMITTED, MIN_TAIL_RECORDS, RECORD_OVERHEAD, Stage, may_take
+from services.common.stage import MAX_UNCOMMITTED, MIN_TAIL_RECORDS, RECORD_OVERHEAD, Stage
+from services.consumer.output import limit_batches
+from services.consumer.topic_facts import RecordSizes
 
 MAX_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
 """A process that was paused for longer than this, in seconds, may have been replaced."""
 MIN_RECORD_LIMIT_BYTES: Final = BARE_LETTER_LIMIT + 2 * RECORD_OVERHEAD
 """Size of records that a broker must at least accept, bytes."""
-ANSWER_S: Final = 2.0  # longest wait for a broker that is queried for its limits
 COMMIT_POLL_S: Final = 0.1  # pause between two checks for committed offsets
 STALL_S: Final = 10.0
 """A service is unhealthy if a record is unacknowledged, or a partition not fetched, for this long."""
@@ -48,6 +46,7 @@ class Service:
     outputs: topics that this stage writes, each with the function that reads the id of an effect from a record.
     memory: the stage's own topic of state. fence: for a stage that reads settled payments.
     payment_partitions: partition count of payments.requested, required by a stage that reads or writes this topic.
+    background: inputs on which no order waits, or few. They are read together, after up to 0.15 s.
     """
 
     def __init__(
@@ -62,11 +61,16 @@ class Service:
         memory: StageMemory | None = None,
         payment_partitions: int = 0,
         fence: Fence | None = None,
+        background: Iterable[Topic] = (),
     ) -> None:
         self.name = name
         self.connection = connection
         self.pulse = Pulse(MAX_PAUSE_S)
-        self.app = make_app(connection, group, settings, self.pulse.require_no_pause)
+        self._decisions: dict[str, Decide] = {}
+        self.app = make_app(connection, group, settings)
+        transport = self.app.transport
+        transport.may_write, transport.take = self.pulse.require_no_pause, self._take
+        transport.background = {self.topic_name(topic) for topic in (*background, *([memory.topic] if memory else []))}
         self.app.on_partitions_revoked.connect(self._on_revoked, weak=False)
         self.app.on_partitions_assigned.connect(self._on_assigned, weak=False)
         letters = self.topic_name(Topic.DEAD_LETTERS)
@@ -87,7 +91,7 @@ class Service:
         }
         self.fence = fence
         self._memory = memory
-        self._uncommitted = defaultdict[Any, deque[int]](deque)  # partition → offsets that may be read again
+        self._begins: dict[Any, int] = {}  # partition → first offset taken
         self._commit_wait: str | None = None  # the reason while the stage waits for a commit
         self._reading: asyncio.Task[None] | None = None
         self.records_read_back = self.records_skipped = 0
@@ -98,19 +102,17 @@ class Service:
         return qualified(self.connection.namespace, topic)
 
     def consume(self, topic: Topic, decide: Decide) -> None:
-        """Add the agent that passes the records of `topic` to the stage. `decide` returns the effects of each."""
-
-        async def agent(stream: Any) -> None:
-            async for event in stream.noack().events():
-                message = event.message
-                if await self._may_take(message):
-                    record = incoming(message)
-                    with traces.work(self.app.conf.id, (record,)):
-                        await self.stage.take(record, decide, event.ack)
-
+        """Subscribe to `topic`. `decide` returns the effects of each of its records."""
         name = self.topic_name(topic)
-        source = self.app.topic(name, schema=RawSchema(allow_empty=True))
-        self.app.agent(source, name=f"{self.app.conf.id}-{name}")(agent)
+        self._decisions[name] = decide
+        self.app.topics.add(self.app.topic(name))
+
+    async def _take(self, message: Any) -> None:
+        if await self._may_take(message):
+            record = incoming(message)
+            release = partial(self.app.consumer.done, message.tp, message.offset + 1)
+            with traces.work(self.app.conf.id, (record,)):
+                await self.stage.take(record, self._decisions[record.topic], release)
 
     async def _may_take(self, message: Any) -> bool:
         """Wait until the stage may take the next record. Return False if its partition was revoked.
@@ -122,40 +124,39 @@ class Service:
             await self.stage.may_run.wait()
             if message.generation_id != self.app.consumer_generation_id:
                 return False
-            committed = self.app.consumer._committed_offset[source]  # not public in Faust
-            if may_take(self._uncommitted[source], message.offset, committed):
+            first = self._begins.setdefault(source, message.offset)
+            committed = self.app.consumer._committed_offset[source] or first  # not public in Faust
+            if message.offset - committed < MAX_UNCOMMITTED:
                 self._commit_wait = None
                 return True
-            self._commit_wait = f"{source.topic}/{source.partition} waits: {MAX_UNCOMMITTED} records are uncommitted"
+            self._commit_wait = f"{source.topic}/{source.partition} waits: {MAX_UNCOMMITTED} offsets are uncommitted"
             await asyncio.sleep(COMMIT_POLL_S)
 
     async def start(self) -> None:
         """Start the app."""
-        self.pulse.start()
+        self.pulse.begin()
         await self.app.start()
 
-    async def fit_to_broker(self) -> None:
-        """Read the size limit of the output topics and write nothing larger. Call before `start`."""
-        topics = [*self._outputs, *([self.topic_name(self._memory.topic)] if self._memory else [])]
-        largest = await asyncio.to_thread(max_record_bytes, self.connection, topics)
-        if largest < MIN_RECORD_LIMIT_BYTES:
+    def _limit_records(self, max_bytes: int) -> None:
+        """Write no batch above `max_bytes`, because a broker rejects an oversized batch as a whole."""
+        if max_bytes < MIN_RECORD_LIMIT_BYTES:
             raise ServiceError(
-                f"one of {', '.join(topics)} accepts records of at most {largest} bytes, but a stage needs "
+                f"one of {', '.join(self._outputs)} accepts records of at most {max_bytes} bytes, but a stage needs "
                 f"{MIN_RECORD_LIMIT_BYTES}; raise max.message.bytes"
             )
-        self.stage.max_record_bytes = largest
-        limit_batches(self.app, largest)
+        self.stage.max_record_bytes = max_bytes
+        limit_batches(self.app.producer._producer, max_bytes)
 
     async def stop(self) -> None:
         """Take no more records, wait for pending sends, commit and leave the group."""
-        self.pulse.end()
         self.stage.may_run.clear()
         if self.failure_reason() is None:
             await self.stage.drain()
         await self.app.stop()
 
     def failure_reason(self) -> str | None:
-        """Return why this process cannot continue; None if it can."""
+        """Return why this process cannot continue; None if it can. Call it regularly: it notices pauses."""
+        self.pulse.beat()
         if self.pulse.gap_s:
             return self.pulse.describe_pause()
         if self.stage.failed.done():
@@ -197,15 +198,14 @@ class Service:
         return None
 
     async def _send(self, effect: Effect) -> "asyncio.Future[Any]":
-        producer = self.app.producer
-        sent: asyncio.Future[Any] = await producer.send(
-            effect.topic, effect.key, effect.value, effect.partition, None, traces.headers()
+        sent: asyncio.Future[Any] = await self.app.producer._producer.send(
+            effect.topic, effect.value, effect.key, effect.partition, headers=traces.headers()
         )
         return sent
 
     async def _on_revoked(self, _app: faust.App, _revoked: Any, **_: Any) -> None:
         self.stage.on_revoked()
-        self._uncommitted.clear()
+        self._begins.clear()
         if self._reading is not None:
             self._reading.cancel()
 
@@ -237,6 +237,7 @@ class Service:
         if self._memory is not None:
             tails[self.topic_name(self._memory.topic)] = self._memory.tail
         self.records_skipped += await read_tails(self.connection, tails, take)
+        await RecordSizes(self.app.producer._producer.client, self._limit_records).query_limits(tails)
         for topic in tails:  # so that the first event does not wait for the metadata of its topic
             await self.app.producer._producer.partitions_for(topic)
         self.stage.on_assigned(written)
@@ -262,14 +263,3 @@ def incoming(message: Any) -> Incoming:
     headers: Mapping[str, bytes] = dict(message.headers or ())
     stamp_us = round((message.timestamp or 0.0) * 1e3) * 1000
     return Incoming(message.topic, message.partition, message.offset, stamp_us, message.key, message.value, headers)
-
-
-def max_record_bytes(connection: Connection, topics: Iterable[str]) -> int:
-    """Return the smallest `max.message.bytes` of `topics`; Kafka's default if the broker does not answer."""
-    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-    client = AdminClient(client_config(connection))  # it must exist until its answers arrive
-    try:
-        answers = client.describe_configs(resources, request_timeout=ANSWER_S)
-        return min(int(answer.result(2 * ANSWER_S)[MAX_MESSAGE_BYTES].value) for answer in answers.values())
-    except (KafkaException, TimeoutError):
-        return DEFAULT_MAX_MESSAGE_BYTES

@@ -30,7 +30,7 @@ Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 DRAIN_S: Final = 5.0
 RECORD_OVERHEAD: Final = 512  # bytes of the key and of what Kafka adds to a record in its own batch
 MAX_UNCOMMITTED: Final = 5000
-"""Records of an input partition that a stage takes beyond the committed offset before it waits for a commit.
+"""Offsets of an input partition that a stage takes beyond the committed one before it waits for a commit.
 
 This bounds the repeats, and so the ids to remember and to read back. At 75 events/s in a partition it is a minute.
 """
@@ -98,19 +98,6 @@ class Acknowledgements:
         """Return the age of the oldest open record, seconds; 0 without one."""
         opened = [queue[0].opened_s for queue in self._open.values() if queue]
         return self._clock() - min(opened) if opened else 0.0
-
-
-def may_take(uncommitted: deque[int], offset: int, committed: int | None, limit: int = MAX_UNCOMMITTED) -> bool:
-    """Add `offset` to `uncommitted` and return True. Return False if `uncommitted` already has `limit` offsets.
-
-    uncommitted: offsets taken since the last commit. committed: the committed offset, None if unknown.
-    """
-    while committed is not None and uncommitted and uncommitted[0] < committed:
-        uncommitted.popleft()
-    if len(uncommitted) >= limit:
-        return False
-    uncommitted.append(offset)
-    return True
 
 
 class RecentIds:
@@ -197,6 +184,10 @@ class Stage:
         slot.expect()
         try:
             sent = await self._send(effect)
+        except asyncio.CancelledError:  # a rebalance: the record was not sent, and will be read again
+            if effect.id is not None:
+                self._pending.pop(effect.id).cancel()
+            raise
         except Exception as error:
             self._fail(error, effect)
             return

@@ -7,9 +7,9 @@ private names of aiokafka 0.14 that this package uses.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Final, Protocol
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from aiokafka.client import ConnectionGroup
 from aiokafka.conn import CloseReason
@@ -27,6 +27,9 @@ from services.consumer.lease import Lease
 from services.consumer.poller import change_assignment, recall_fetches
 from services.consumer.requests import stable_offset_fetch, stable_offsets
 
+if TYPE_CHECKING:
+    from services.consumer.membership import Membership
+
 log = logging.getLogger(__name__)
 
 LEAVE_DEADLINE_S: Final = 2.0  # without an answer the session time-out removes the member
@@ -35,24 +38,12 @@ MEMBERLESS_STATES: Final = ("Empty", "Dead")
 """States of a group without members; Kafka reports a group that does not exist as Dead."""
 
 
-class RebalanceCallbacks(Protocol):
-    """The actions of a replica around each rebalance."""
-
-    async def before_rebalance(self) -> None:
-        """Prepare to join the group. Called once for each sequence of attempts to join."""
-
-    async def apply_assignment(self, partitions: frozenset[int], generation: int) -> None:
-        """Serve exactly these partitions after a rebalance. Must not raise."""
-
-    def on_membership_lost(self) -> None:
-        """Drop all partitions, because the group has removed this member."""
-
-
 class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships no types
     """Kafka's classic group protocol. The callbacks decide what is stopped and handed over."""
 
     is_joining = False  # from just before JoinGroup is sent until the assignment is known
-    callbacks: RebalanceCallbacks
+    callbacks: "Membership"
+    """Prepares each join, carries out each assignment, and is notified if the group has removed this member."""
     lease: Lease
     """Renewed by every answer of the group that proves the membership."""
     on_out_of_range: Callable[[int], None]
@@ -125,7 +116,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
 
     async def _send_req(self, request: Any) -> Any:
         sent_s, in_rebalance = self.lease.now_s(), self.is_joining
-        with await self._extended_timeout(request):
+        async with self._extended_timeout(request):
             answer = await super()._send_req(request)
         self._renew_lease(request, answer, sent_s, in_rebalance)
         return answer
@@ -235,12 +226,20 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         """Return when the broker has answered. Raises KafkaError if it does not."""
         await self._client.send(node, MetadataRequest([]))
 
-    async def _extended_timeout(self, request: Any) -> AbstractContextManager[None]:
+    @asynccontextmanager
+    async def _extended_timeout(self, request: Any) -> AsyncIterator[None]:
+        """Wait longer for an answer that the group delays until all members have joined."""
         node, group = self.coordinator_id, ConnectionGroup.COORDINATION
         waits = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         if not waits or node is None or not await self._client.ready(node, group=group):
-            return nullcontext()
-        return _extend_timeout(self._client._conns[node, group], self._rebalance_timeout_ms / 1000)
+            yield
+            return
+        connection, extra_s = self._client._conns[node, group], self._rebalance_timeout_ms / 1000
+        connection._request_timeout += extra_s
+        try:
+            yield
+        finally:
+            connection._request_timeout -= extra_s
 
     def _renew_lease(self, request: Any, answer: Any, sent_s: float, in_rebalance: bool) -> None:
         """Renew the lease if `answer` proves the membership.
@@ -266,13 +265,3 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
             await asyncio.wait_for(request, LEAVE_DEADLINE_S)
         except (KafkaError, TimeoutError) as error:
             log.warning("Removing %s from the group failed (%r); its session will expire instead", member_id, error)
-
-
-@contextmanager
-def _extend_timeout(connection: Any, by_s: float) -> Iterator[None]:
-    normal_s = connection._request_timeout
-    connection._request_timeout = normal_s + by_s
-    try:
-        yield
-    finally:
-        connection._request_timeout = normal_s

@@ -6,17 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from prometheus_client import Histogram
-
 from contracts.clock import monotonic_s, now_us
 from contracts.progress import Rebalance
 from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.interface import ListenerCalls
 from services.consumer.log_watch import FOREIGN_OFFSET
-from services.consumer.metrics import PAUSE
+from services.consumer.metrics import PAUSE, Buckets
 from services.consumer.output import Committer
-from services.consumer.partition_queue import PartitionQueues
+from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset
 
 log = logging.getLogger(__name__)
@@ -48,7 +46,7 @@ class Handover:
     """Number of partitions taken in all rebalances."""
     rebalance_reports: list[Rebalance] = field(default_factory=list)
     """Rebalances that changed this replica's partitions and are not reported yet. The reporter clears the list."""
-    pauses: Histogram = field(default_factory=lambda: PAUSE.create(None))
+    pauses: Buckets = field(default_factory=lambda: Buckets(PAUSE))
     """For each partition taken over from another replica: how long no replica served it (s)."""
     clock_offset_s: float = 0.0
     """Own wall clock minus the wall clock of the replica from which a partition was last taken over."""
@@ -170,7 +168,9 @@ class Handover:
         timeout_s = min(self.max_release_s, FIRST_MAX_RELEASE_S * 2**self.assignor.last_assignment.follow_ups)
         done = await self._finish(await self.queues.wait_until_idle(partitions, timeout_s))
         for partition in (partitions - done) & self.queues.owned_partitions:
-            self._rejoin_when_idle(partition)
+            task = asyncio.ensure_future(self._rejoin_when_idle(partition, self.queues[partition]))
+            self._rejoin_tasks.add(task)
+            task.add_done_callback(self._rejoin_tasks.discard)
         self.queues.drop(done)
         await self.calls.on_released(done)
 
@@ -189,18 +189,11 @@ class Handover:
                 self.assignor.handed_over[p] = HandedOverOffset(position, stopped_us, served_us)
         return done
 
-    def _rejoin_when_idle(self, partition: int) -> None:
+    async def _rejoin_when_idle(self, partition: int, queue: PartitionQueue) -> None:
         """Request another rebalance once the partition, claimed until then, has no events in flight."""
-
-        async def rejoin() -> None:
-            await queue.wait_until_idle()
-            if partition in self.queues.owned_partitions and self.queues[partition] is queue and not queue.is_open:
-                self.coordinator.request_rejoin()
-
-        queue = self.queues[partition]
-        task = asyncio.ensure_future(rejoin())
-        self._rejoin_tasks.add(task)
-        task.add_done_callback(self._rejoin_tasks.discard)
+        await queue.wait_until_idle()
+        if partition in self.queues.owned_partitions and self.queues[partition] is queue and not queue.is_open:
+            self.coordinator.request_rejoin()
 
     def _record_rebalance(self, taken: int, released: int, pause_us: int) -> None:
         self.partitions_taken += taken

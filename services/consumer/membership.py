@@ -27,7 +27,7 @@ others should have fetched their new partitions by then."""
 
 @dataclass(slots=True, kw_only=True)
 class Membership:
-    """Joins, rejoins and leaves the group. Implements the coordinator's RebalanceCallbacks."""
+    """Joins, rejoins and leaves the group. The coordinator calls it before and after each rebalance."""
 
     replica: str
     subscribe: Callable[[], None]

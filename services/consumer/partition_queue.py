@@ -5,11 +5,13 @@ no effect, even if the replica takes the partition again. `OffsetTracker` has th
 """
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, islice, repeat
 from typing import Any, Final, NamedTuple
 
 from contracts.clock import monotonic_s
@@ -50,17 +52,16 @@ class OffsetTracker:
 
     def end(self, offsets: Iterable[int]) -> None:
         """Note that these events are done for good."""
-        self._done.update(offsets)
-        while self.in_flight and self.in_flight[0] in self._done:
-            offset = self.in_flight.popleft()
-            self._done.remove(offset)
-            self._advance(offset)
-            self.position = offset + 1
+        in_flight, done = self.in_flight, self._done
+        done.update(offsets)
+        while in_flight and in_flight[0] in done:
+            done.remove(in_flight[0])
+            self._advance(in_flight.popleft(), 1)
 
-    def _advance(self, offset: int) -> None:
-        if self.position is not None:
+    def _advance(self, offset: int, events: int = 0) -> None:
+        if self.position != offset and self.position is not None:
             self.skipped += offset - self.position
-        self.position = offset
+        self.position = offset + events
 
     @property
     def committable_offset(self) -> int | None:
@@ -79,7 +80,7 @@ class OffsetTracker:
 
 
 PAUSE_FETCH_RECORDS: Final = 200
-"""Backlog of a partition, in records, at which fetching it pauses. With 5 ms for each event it is a second of work."""
+"""Backlog of a partition, in records, at which fetching it pauses with the next poll. At 5 ms an event: a second."""
 RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
 MAX_WAITING_BYTES: Final = MAX_POLL_BYTES
 """Backlog of all partitions, in bytes, at which nothing is polled while an event may start. Each partition's fetching
@@ -95,14 +96,19 @@ class PolledRecord(NamedTuple):
     record: Any
     received_us: int
     """When the record was polled (µs since the epoch)."""
-    arrived_s: float
-    """Arrival time by which events of all partitions are ordered. See the function `arrived_s`."""
+    polled_s: float
+    """The same by the clock of the queues."""
+    size: int
+    """Bytes of key and value."""
+
+    @property
+    def arrived_s(self) -> float:
+        """Arrival time by which events of all partitions are ordered. It is never after the poll."""
+        age_s = self.received_us / 1e6 - self.record.timestamp / 1e3
+        return self.polled_s - (0.0 if age_s < 0 else age_s if age_s < MAX_HEAD_START_S else MAX_HEAD_START_S)
 
 
-def arrived_s(timestamp_ms: int, received_us: int, now_s: float) -> float:
-    """Return the arrival time of a record polled at `now_s`: by its timestamp, at most MAX_HEAD_START_S earlier."""
-    age_s = received_us / 1e6 - timestamp_ms / 1e3
-    return now_s - min(max(age_s, 0.0), MAX_HEAD_START_S)
+_polled: Final = partial(tuple.__new__, PolledRecord)  # quicker than PolledRecord, of one tuple
 
 
 @dataclass(eq=False, slots=True)
@@ -112,6 +118,8 @@ class Batch:
     records: list[PolledRecord]
     failures: int = 0
     """Number of failed attempts."""
+    is_late: bool = False
+    """Whether the handler, or its awaitable, was cancelled because of the time-out."""
     span_context: Any = None
     """Context of the last attempt's tracing span."""
 
@@ -121,17 +129,12 @@ class Batch:
         return self.records[0].record.value.__class__ is Unreadable
 
 
-def _size(record: Any) -> int:
-    return len(record.key or b"") + len(record.value or b"")
-
-
 class PartitionQueue(OffsetTracker):
     """One partition while this replica owns it."""
 
     __slots__ = (
-        "__weakref__", "_due", "_idle", "_keys", "_retried", "backlog", "backlog_bytes", "cut_off_reason", "epoch",
-        "generation", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset",
-        "partition", "running_handlers",
+        "__weakref__", "_due", "_idle", "_retried", "_running", "backlog", "backlog_bytes", "cut_off_reason",
+        "epoch", "generation", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset", "partition",
     )  # fmt: skip
 
     def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
@@ -152,15 +155,13 @@ class PartitionQueue(OffsetTracker):
         self.is_in_line = False
         """Whether this queue is in the heap of ready queues."""
         self.is_paused = False
-        self.running_handlers = 0
-        self._keys: Counter[bytes] = Counter()
-        """Keys of the events that handlers work on."""
+        self._running: list[Batch] = []
+        """Batches that handlers work on."""
         self._retried: list[Batch] = []
         """Batches that wait for their next attempt. Later events of the partition, or of the key, wait for them."""
         self._due: deque[Batch] = deque()
         """Batches of `_retried` whose pause is over."""
         self._idle = asyncio.Event()
-        self._idle.set()
 
     def put(self, records: Sequence[Any], received_us: int, now_s: float) -> None:
         """Append polled records, except those polled before."""
@@ -168,10 +169,9 @@ class PartitionQueue(OffsetTracker):
             return
         first_new = -1 if self.next_fetch_offset is None else self.next_fetch_offset
         new = [record for record in records if record.offset >= first_new]
-        self.backlog_bytes += sum(map(_size, new))
-        self.backlog.extend(
-            PolledRecord(record, received_us, arrived_s(record.timestamp, received_us, now_s)) for record in new
-        )
+        sizes = [len(record.key or b"") + len(record.value or b"") for record in new]
+        self.backlog_bytes += sum(sizes)
+        self.backlog.extend(map(_polled, zip(new, repeat(received_us), repeat(now_s), sizes)))
         if records:
             self.next_fetch_offset = max(first_new, records[-1].offset + 1)
 
@@ -182,7 +182,7 @@ class PartitionQueue(OffsetTracker):
             self._pass_over_end()
 
     def _pass_over_end(self) -> None:
-        if not self.in_flight and not self.backlog and self.next_fetch_offset is not None:
+        if not self.backlog and not self.in_flight and self.next_fetch_offset is not None:
             self._advance(self.next_fetch_offset)
 
     @property
@@ -192,14 +192,16 @@ class PartitionQueue(OffsetTracker):
 
     def may_start(self, max_handlers: int) -> bool:
         """Return whether the partition's next event may start now. At most `max_handlers` of its handlers may run."""
-        if self.running_handlers >= max_handlers or self.is_dropped:
+        if len(self._running) >= max_handlers or self.is_dropped:
             return False
         if self._due:
-            return not any(polled.record.key in self._keys for polled in self._due[0].records)
-        slots = max_handlers - self.running_handlers - len(self._retried)
-        if not self.is_open or self.is_paused or not self.backlog or slots <= 0 or self.uncommitted >= MAX_UNCOMMITTED:
+            return _keys_of(self._running).isdisjoint(_keys_of(islice(self._due, 1)))
+        if not self.backlog or not self.is_open or self.is_paused or self.uncommitted >= MAX_UNCOMMITTED:
             return False
-        return self._is_free(self.backlog[0].record.key)
+        if not self._running and not self._retried:
+            return True
+        has_slot = len(self._running) + len(self._retried) < max_handlers
+        return has_slot and self.backlog[0].record.key not in self._busy_keys()
 
     @property
     def next_arrived_s(self) -> float:
@@ -212,30 +214,23 @@ class PartitionQueue(OffsetTracker):
             batch = self._due.popleft()
             self._retried.remove(batch)
         else:
-            batch = Batch([])
-            while self.backlog and len(batch.records) < max_events and self._is_free(self.backlog[0].record.key):
+            batch, busy = Batch([]), self._busy_keys()
+            while self.backlog and len(batch.records) < max_events and self.backlog[0].record.key not in busy:
                 if batch.records and (batch.is_unreadable or self.backlog[0].record.value.__class__ is Unreadable):
                     break
                 batch.records.append(self.backlog.popleft())
-                self.backlog_bytes -= _size(batch.records[-1].record)
+                self.backlog_bytes -= batch.records[-1].size
             self.begin([polled.record.offset for polled in batch.records])
-        self._keys.update(polled.record.key for polled in batch.records if polled.record.key is not None)
-        self.running_handlers += 1
-        self._idle.clear()
+        self._running.append(batch)
         return batch
 
     def handler_returned(self, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the same key may start."""
-        self.running_handlers -= 1
-        for polled in batch.records:
-            if polled.record.key is not None:
-                self._keys[polled.record.key] -= 1
-                if not self._keys[polled.record.key]:
-                    del self._keys[polled.record.key]
+        self._running.remove(batch)
 
     def finish(self, batch: Batch) -> None:
         """Note that these events are done for good."""
-        self.end(polled.record.offset for polled in batch.records)
+        self.end([polled.record.offset for polled in batch.records])
         self._pass_over_end()
         self._mark_idle()
 
@@ -260,7 +255,7 @@ class PartitionQueue(OffsetTracker):
             if self.undo_begin([polled.record.offset for polled in batch.records]):
                 self._retried.remove(batch)
                 self.backlog.extendleft(reversed(batch.records))
-                self.backlog_bytes += sum(_size(polled.record) for polled in batch.records)
+                self.backlog_bytes += sum(polled.size for polled in batch.records)
                 if batch in self._due:
                     self._due.remove(batch)
         self._mark_idle()
@@ -268,22 +263,25 @@ class PartitionQueue(OffsetTracker):
     @property
     def is_idle(self) -> bool:
         """Whether no event is in flight."""
-        return self._idle.is_set()
+        return not self.in_flight and not self._running
 
     async def wait_until_idle(self) -> None:
         """Wait until no event is in flight."""
-        await self._idle.wait()
+        while not self.is_idle:
+            self._idle.clear()
+            await self._idle.wait()
 
-    def _is_free(self, key: bytes | None) -> bool:
-        if key is None:
-            return True
-        return key not in self._keys and not any(
-            polled.record.key == key for batch in self._retried for polled in batch.records
-        )
+    def _busy_keys(self) -> Collection[bytes]:
+        """Return the keys of events that handlers work on, or that wait for a retry."""
+        return _keys_of((*self._running, *self._retried)) if self._running or self._retried else ()
 
     def _mark_idle(self) -> None:
-        if not self.in_flight and not self.running_handlers:
+        if self.is_idle:
             self._idle.set()
+
+
+def _keys_of(batches: Iterable[Batch]) -> set[bytes]:
+    return {polled.record.key for batch in batches for polled in batch.records} - {None}
 
 
 class PartitionQueues:
@@ -362,11 +360,10 @@ class PartitionQueues:
     async def wait_until_idle(self, partitions: Iterable[int], timeout_s: float) -> set[int]:
         """Wait, at most `timeout_s`, until no event is in flight. Return the partitions without an event in flight."""
         queues = {partition: self._queues[partition] for partition in partitions}
-        waits = [asyncio.ensure_future(queue.wait_until_idle()) for queue in queues.values() if not queue.is_idle]
-        if waits:
-            _, late = await asyncio.wait(waits, timeout=timeout_s)
-            for wait in late:
-                wait.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                for queue in queues.values():
+                    await queue.wait_until_idle()
         return {partition for partition, queue in queues.items() if queue.is_idle}
 
     def drop(self, partitions: Iterable[int]) -> None:
@@ -385,8 +382,9 @@ class PartitionQueues:
         """Append polled records. Those of a partition that is not owned are ignored."""
         queue = self._queues.get(partition)
         if queue is not None:
+            waited = len(queue.backlog)  # before the poll
             queue.put(records, received_us, self._clock())
-            self._check_fetch_limits(queue)
+            self._check_fetch_limits(queue, waited)
             self._offer(queue)
 
     def pass_over(self, positions: Mapping[int, int]) -> None:
@@ -403,8 +401,10 @@ class PartitionQueues:
                 batch = queue.start(self._batch_size)
                 if queue.uncommitted >= MAX_UNCOMMITTED // 2:
                     self.early_commit.set()
-                self._check_fetch_limits(queue)
-                self._offer(queue)
+                if queue.partition in self.full_partitions:
+                    self._check_fetch_limits(queue)
+                if self._per_partition > 1:
+                    self._offer(queue)
                 return queue, batch
         self._startable.clear()
         return None
@@ -437,13 +437,14 @@ class PartitionQueues:
     def _offer(self, queue: PartitionQueue) -> None:
         if not queue.is_in_line and queue.may_start(self._per_partition):
             queue.is_in_line = True
+            if not self._ready_queues:
+                self._startable.set()
             heappush(self._ready_queues, (queue.next_arrived_s, next(self._tie_breakers), queue))
-            self._startable.set()
 
-    def _check_fetch_limits(self, queue: PartitionQueue) -> None:
+    def _check_fetch_limits(self, queue: PartitionQueue, waited: int = 0) -> None:
         partition, backlog, share = queue.partition, len(queue.backlog), MAX_WAITING_BYTES // len(self._queues)
         if partition not in self.full_partitions:
-            if backlog >= PAUSE_FETCH_RECORDS or queue.backlog_bytes >= share:
+            if waited >= PAUSE_FETCH_RECORDS or queue.backlog_bytes >= share:
                 self.full_partitions.add(partition)
                 self.on_full(partition, True)
         elif backlog <= RESUME_FETCH_RECORDS and queue.backlog_bytes <= share // 2:

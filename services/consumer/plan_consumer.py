@@ -19,7 +19,6 @@ from services.consumer.clients import SILENCE_S, Clients, run_unless, wait_for_s
 from services.consumer.handover import Handover
 from services.consumer.interface import (
     BatchHandler,
-    Completion,
     Event,
     Handler,
     Health,
@@ -33,7 +32,7 @@ from services.consumer.interface import (
 from services.consumer.lease import Lease, Prober
 from services.consumer.log_watch import LogWatch
 from services.consumer.membership import Membership
-from services.consumer.metrics import Latencies
+from services.consumer.metrics import LATENCY, Buckets
 from services.consumer.outbox import Outbox
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
@@ -73,7 +72,7 @@ class PlanConsumer:
         listeners: Listeners | None = None,
         on_error: OnError | None = None,
         busy_s: Callable[[], float] | None = None,
-        latencies: Latencies | None = None,
+        latencies: Buckets | None = None,
     ) -> None:
         if not NAME.fullmatch(replica):
             raise ValueError(f"replica {replica!r} {NAME_RULE}")
@@ -85,7 +84,7 @@ class PlanConsumer:
         self._options = options or Options()
         if handle is not None and self._options.batch_size != 1:
             raise ValueError(f"batch_size {self._options.batch_size} is for handle_batch; handle gets one event")
-        self._handle = handle_batch or _one_at_a_time(handle)
+        self._handle: BatchHandler = handle_batch or (lambda events: handle(events[0]))  # type: ignore[misc]
         self._listeners = listeners or Listeners()
         if on_error is not None and topics.dead_letters:
             raise ValueError("give either on_error or a topic of dead letters")
@@ -98,7 +97,7 @@ class PlanConsumer:
             self._handle = self._outbox.wrap_handler(self._handle)
             self._on_error = self._outbox.wrap_on_error(self._on_error) if self._on_error else None
         self._busy_s = busy_s
-        self._latencies = latencies or Latencies(self._options)
+        self._latencies = latencies or Buckets(LATENCY, self._options.latency_target_s)
         self._handler_reports_latencies = latencies is not None
         self._has_broker = True
         self._vitals: Vitals | None = None
@@ -292,11 +291,3 @@ def _quiet_aiokafka() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
-
-
-def _one_at_a_time(handle: Handler | None) -> BatchHandler:
-    async def handle_first(events: Any) -> Completion:
-        assert handle is not None
-        return await handle(events[0])
-
-    return handle_first

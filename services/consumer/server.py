@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
 from contracts.clock import monotonic_s, now_us
-from contracts.progress import COUNTS_WITHIN_TARGET, LATENCY_BOUNDS, ServiceTimes
+from contracts.progress import LATENCY_BOUNDS, ServiceTimes
 from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES
 from services.common import traces
 from services.common.records import KEY_LIMIT, LETTER_LIMIT, Refusal, dead_letter, encode, letter_key, order_id_in
 from services.consumer.interface import BatchHandler, Event, OnError, Options, Refused
 from services.consumer.lease import Lease
-from services.consumer.metrics import Latencies
+from services.consumer.metrics import Buckets
 from services.consumer.partition_queue import Batch, PartitionQueue, PartitionQueues
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Server:
         on_error: OnError | None,
         options: Options,
         *,
-        latencies: Latencies | None = None,
+        latencies: Buckets | None = None,
         group: str = "",
     ) -> None:
         self._group = group
@@ -45,11 +45,13 @@ class Server:
         self._options = options
         self._latencies = latencies
         self._bounds_us = [round(bound * options.latency_target_s * 1e6) for bound in LATENCY_BOUNDS]
-        self._timeout_s = options.handler_timeout_s or None
+        self._timeout_s = options.handler_timeout_s
         self._unfinished: set[asyncio.Future[object]] = set()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._service_times_s: list[float] = []
-        self._began_s: dict[Batch, float] = {}
+        self._calls: dict[Batch, tuple[float, asyncio.Future[Any]]] = {}
+        """Batch at work → when its handler, or awaitable, began (s), and the future to cancel if that is late."""
+        self._timer: asyncio.TimerHandle | None = None
         self.events_handled = 0
         """Events whose handler returned, or that failed for good. An event counts again if its awaitable failed."""
         self.latency_counts = [0] * (len(LATENCY_BOUNDS) + 1)
@@ -63,13 +65,15 @@ class Server:
 
     async def run(self) -> None:
         """Serve until cancelled. Close the queues before, because an event that is cancelled is not committed."""
+        task = asyncio.current_task()
+        assert task is not None
         while True:
-            await self._lease.wait_until_valid()
-            work = self._queues.take()
-            if work is None:
+            if self._lease.is_expired:
+                await self._lease.wait_until_valid()
+            if (work := self._queues.take()) is None:
                 await self._queues.wait_until_startable()
-                continue
-            await self._serve(*work)
+            else:
+                await self._serve(*work, task)
 
     async def watch(self) -> None:
         """Raise the error of an awaitable that a handler returned, if that error ends the consumer."""
@@ -80,54 +84,69 @@ class Server:
         times_s, self._service_times_s = self._service_times_s, []
         return service_times(times_s)
 
-    @property
-    def events_late(self) -> int:
-        """Events whose handling ended more than the latency target (W) after their poll."""
-        return sum(self.latency_counts[COUNTS_WITHIN_TARGET:])
-
     def longest_handler_s(self) -> float:
         """Return the age of the oldest handler call in progress (s); 0 without one."""
-        return monotonic_s() - min(self._began_s.values()) if self._began_s else 0.0
+        return monotonic_s() - min(began_s for began_s, _ in self._calls.values()) if self._calls else 0.0
 
-    async def _serve(self, queue: PartitionQueue, batch: Batch) -> None:
-        events = [_event_of(polled.record, polled.received_us, queue) for polled in batch.records]
-        self._began_s[batch] = monotonic_s()
+    async def _serve(self, queue: PartitionQueue, batch: Batch, task: "asyncio.Task[None]") -> None:
+        events = _events_of(batch, queue)
+        began_s = self._limit_time(batch, task)
         error: Exception | None = None
         completion: Awaitable[object] | None = None
         try:
-            async with asyncio.timeout(self._timeout_s) as limit:
-                with traces.work(self._group, events, batch.span_context) as batch.span_context:
-                    if batch.is_unreadable:
-                        raise Refused(batch.records[0].record.value.reason)
-                    completion = await self._handle(events)
-        except TimeoutError as late:
-            error = self._timeout_error("the handler") if limit.expired() else late
+            with traces.work(self._group, events, batch.span_context) as batch.span_context:
+                if batch.is_unreadable:
+                    raise Refused(batch.records[0].record.value.reason)
+                completion = await self._handle(events)
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():  # the replica stops
+            if task.cancelling() > batch.is_late:  # the replica stops
                 raise
-            error = RuntimeError("the handler was cancelled by an awaitable that it waited for")
+            why = RuntimeError("the handler was cancelled by an awaitable that it waited for")
+            error = self._timeout_error("the handler") if batch.is_late else why
         except Exception as raised:
             error = raised
         finally:
-            spent_s = monotonic_s() - self._began_s.pop(batch)
+            spent_s = monotonic_s() - began_s
+            del self._calls[batch]
+            if batch.is_late:
+                batch.is_late = False
+                task.uncancel()
             self._queues.handler_returned(queue, batch)
         self.busy_s += spent_s
         self._service_times_s.append(spent_s / len(events))
         if error is not None:
             await self._handle_failure(queue, batch, events, error)
-            return
+        else:
+            self._count(events)
+            if completion is None:
+                queue.finish(batch)
+            else:
+                self._finish_later(queue, batch, completion, events)
+
+    def _count(self, events: Sequence[Event]) -> None:
         self.events_handled += len(events)
         done_us = now_us()
         for event in events:
             self.latency_counts[bisect_left(self._bounds_us, done_us - event.received_us)] += 1
         if self._latencies is not None:
-            for event in events:
-                self._latencies.observe((done_us - event.timestamp_us) / 1e6)
-        if completion is None:
-            queue.finish(batch)
-        else:
-            self._finish_later(queue, batch, completion, events)
+            self._latencies.observe(*[(done_us - event.timestamp_us) / 1e6 for event in events])
+
+    def _limit_time(self, batch: Batch, future: "asyncio.Future[Any]") -> float:
+        """Cancel `future`, which works on the batch from now on, after the time-out. Return the time."""
+        began_s, _ = self._calls[batch] = monotonic_s(), future
+        if self._timer is None and self._timeout_s:
+            self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._cancel_late)
+        return began_s
+
+    def _cancel_late(self) -> None:
+        oldest_s = now_s = monotonic_s()
+        for batch, (began_s, future) in self._calls.items():
+            if began_s + self._timeout_s > now_s:
+                oldest_s = min(oldest_s, began_s)
+            elif not batch.is_late:
+                batch.is_late = future.cancel()
+        left_s = oldest_s + self._timeout_s - now_s  # one timer at a time serves all
+        self._timer = asyncio.get_running_loop().call_later(left_s, self._cancel_late) if self._calls else None
 
     async def _handle_failure(
         self, queue: PartitionQueue, batch: Batch, events: Sequence[Event], error: Exception
@@ -165,13 +184,15 @@ class Server:
         """Finish the batch once `completion` is done. events: retried if it fails; None: `completion` is `on_error`."""
         future = asyncio.ensure_future(completion)
         self._unfinished.add(future)  # the event loop keeps only weak references
-        limit = self._start_timer(future) if events is not None else None
+        if events is not None:
+            self._limit_time(batch, future)
 
         def on_done(done: "asyncio.Future[object]") -> None:
             self._unfinished.discard(done)
-            if limit is not None:
-                limit.cancel()
-            error = _completion_error(done)
+            self._calls.pop(batch, None)
+            error = RuntimeError("the handler's awaitable was cancelled") if done.cancelled() else done.exception()
+            if batch.is_late:
+                batch.is_late, error = False, self._timeout_error("the handler's awaitable")
             if error is None:
                 queue.finish(batch)
             elif self._failure.done():  # the consumer ends, so the event is served again
@@ -183,31 +204,16 @@ class Server:
 
         future.add_done_callback(on_done)
 
-    def _start_timer(self, future: "asyncio.Future[object]") -> asyncio.TimerHandle | None:
-        if self._timeout_s is None or future.done():
-            return None
-        message = str(self._timeout_error("the handler's awaitable"))
-        return asyncio.get_running_loop().call_later(self._timeout_s, future.cancel, message)
-
     def _timeout_error(self, what: str) -> TimeoutError:
         return TimeoutError(f"{what} was not done within {self._timeout_s:g} s (handler_timeout_s)")
 
 
-def _completion_error(done: "asyncio.Future[object]") -> BaseException | None:
-    """Return the error of an awaitable. A cancellation counts as one, else the event would stay in flight for ever."""
-    if not done.cancelled():
-        return done.exception()
-    try:
-        done.result()
-    except asyncio.CancelledError as cancelled:
-        return RuntimeError(*(cancelled.args or ("the handler's awaitable was cancelled",)))
-    return None
-
-
-def _event_of(record: Any, received_us: int, queue: PartitionQueue) -> Event:
-    position, timestamp_us = (record.topic, record.partition, record.offset), record.timestamp * 1000
-    owner = (queue.epoch, queue.generation)
-    return Event(*position, record.key, record.value, record.headers, timestamp_us, received_us, *owner)
+def _events_of(batch: Batch, queue: PartitionQueue) -> list[Event]:
+    epoch, generation = queue.epoch, queue.generation
+    return [
+        Event(r.topic, r.partition, r.offset, r.key, r.value, r.headers, r.timestamp * 1000, us, epoch, generation)
+        for r, us, *_ in batch.records
+    ]
 
 
 def service_times(times_s: Sequence[float]) -> ServiceTimes:

@@ -6,28 +6,30 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
+from aiokafka.structs import TopicPartition
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
 from contracts.clock import monotonic_s, now_us
 from contracts.metrics import MetricSpec
 from contracts.pages import Answer, PortTakenError, WebServer, http_error, not_found
-from contracts.progress import MAX_REBALANCES, Progress, ReplicaState
+from contracts.progress import COUNTS_WITHIN_TARGET, MAX_REBALANCES, Progress, ReplicaState
 from services.consumer import metrics
 from services.consumer.clients import Clients
 from services.consumer.handover import Handover
 from services.consumer.interface import Health, Options, ReplicaError, Topics
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
-from services.consumer.metrics import Latencies
+from services.consumer.metrics import Buckets
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 from services.consumer.server import Server
 
+OPEN_TRANSACTION_S: Final = 10.0  # age from which it is reported; most end within a second
 CANCELLATION_GRACE_S: Final = 1.0  # a handler may take this long to end after its time-out
 MAX_REPORTED_REASONS: Final = 5
 """Most reasons in a progress report. All partitions may be cut off, and four reports a second are sent."""
@@ -53,9 +55,11 @@ class Vitals:
     handover: Handover
     membership: Membership
     busy_s: Callable[[], float]
-    latencies: Latencies
+    latencies: Buckets
     pages: str = ""
     """Address of its pages, HOST:PORT; empty: none."""
+    _unstable: dict[int, tuple[int, float]] = field(default_factory=dict)
+    """Partition → offset of its first open transaction, and since when it has been this one (seconds)."""
 
     def progress(self) -> Progress:
         """Return a progress report. Service times and rebalances since the last report are reset."""
@@ -77,7 +81,7 @@ class Vitals:
             skipped={p: queue.skipped for p, queue in queues.items() if queue.skipped} if serves else {},
             processed=self.server.events_handled,
             busy_us=int(self.busy_s() * 1_000_000),
-            late=self.server.events_late,
+            late=sum(self.server.latency_counts[COUNTS_WITHIN_TARGET:]),
             latencies=tuple(self.server.latency_counts),
             rebalances=self.handover.rebalances,
             at_us=now_us(),
@@ -106,10 +110,11 @@ class Vitals:
         longest_s, limit_s = self.server.longest_handler_s(), self.options.handler_timeout_s
         if limit_s and longest_s > limit_s + CANCELLATION_GRACE_S:
             reasons.append(f"a handler has been at work for {longest_s:.0f} s and ignores its cancellation")
+        members = (f"member {member_id} gets no partitions: {why}" for member_id, why in refused.items())
         return Health(
             ok=not reasons,
             reasons=tuple(reasons),
-            notes=tuple(f"member {member_id} gets no partitions: {why}" for member_id, why in refused.items()),
+            notes=(*members, *self._open_transactions()),
             state=self.membership.state,
             partitions=self.queues.served_partitions,
             lease_age_s=self.lease.age_s,
@@ -118,15 +123,28 @@ class Vitals:
             reports_problem=self.clients.progress.problem,
         )
 
+    def _open_transactions(self) -> Iterator[str]:
+        """Yield the partitions whose records have waited for a transaction to end for OPEN_TRANSACTION_S."""
+        consumer, before, self._unstable = self.clients.consumer, self._unstable, {}
+        places = {TopicPartition(self.topics.events, number) for number in self.queues.served_partitions}
+        for place in sorted(places & consumer.assignment()):
+            stable, end, now_s = consumer.last_stable_offset(place), consumer.highwater(place), monotonic_s()
+            if stable is None or not 0 <= stable < end:
+                continue
+            since_s = before[place.partition][1] if stable in before.get(place.partition, ()) else now_s
+            self._unstable[place.partition] = stable, since_s
+            if now_s - since_s >= OPEN_TRANSACTION_S:
+                yield f"{end - stable} records of {place.topic}/{place.partition} follow an open transaction"
+
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics, as a collector of prometheus-client."""
         server, latencies, partitions = self.server, self.latencies, self.queues.served_partitions
         labels = dict(zip(metrics.LABELS, (self.topics.group, self.replica), strict=True))
         served = [(str(partition), queue) for partition, queue in list(self.queues.items()) if queue.is_open]
         values: dict[MetricSpec, float | Mapping[tuple[str, ...], float]] = {
-            metrics.IN_SLA: latencies.events_in_time,
-            metrics.TARGET: latencies.target.latency_target_s,
-            metrics.BUDGET: 1 - latencies.target.percentile,
+            metrics.IN_SLA: latencies.count_up_to(self.options.latency_target_s),
+            metrics.TARGET: self.options.latency_target_s,
+            metrics.BUDGET: 1 - self.options.percentile,
             metrics.CLOCK_OFFSET: self.handover.clock_offset_s,
             metrics.EVENTS: server.events_handled,
             metrics.EVENTS_FAILED: server.events_failed,
@@ -139,8 +157,8 @@ class Vitals:
             metrics.PARTITION_AGE: {(name,): _oldest_s(queue) for name, queue in served},
             metrics.POSITION: {(name,): queue.position for name, queue in served if queue.position is not None},
         }
-        yield from _labelled(latencies.histogram, labels)
-        yield from _labelled(self.handover.pauses, labels)
+        yield latencies.collect(labels)
+        yield self.handover.pauses.collect(labels)
         for declared, value in values.items():
             yield declared.of(value, labels)
 
@@ -238,10 +256,3 @@ def local_address_towards(brokers: str) -> str:
             probe.connect(address)
             return str(probe.getsockname()[0])
     return socket.gethostname()
-
-
-def _labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric]:
-    for metric in histogram.collect():
-        samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-        metric.samples = [type(s)(s.name, {**labels, **s.labels}, *s[2:]) for s in samples]
-        yield metric

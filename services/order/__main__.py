@@ -102,6 +102,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         outputs={Topic.PAYMENTS_REQUESTED: id_reader("order_id", domain.payment_effect_id)},
         memory=StageMemory(Topic.ORDERS_STATUS, tail_records(settings.pipeline_partitions), board.remember),
         payment_partitions=settings.payment_partitions,
+        background=status_inputs,
     )
     target = service.topic_name(Topic.PAYMENTS_REQUESTED)
     token_key = settings.token_key

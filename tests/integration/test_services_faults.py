@@ -267,9 +267,11 @@ def test_an_instance_that_resumes_after_a_takeover_writes_nothing(stack: Stack) 
 
     try:
         names = [f"o-{number}" for number in range(2000)]
-        produce(stack.kafka, stack.namespace, Topic.PAYMENTS_SETTLED, [settled(name, accepted=True) for name in names])
-        wait_for(lambda: 10 < len(written()) < len(names), "it is in the middle of its work", every_s=0.0)
+        payments = [settled(name, accepted=True) for name in names]
+        produce(stack.kafka, stack.namespace, Topic.PAYMENTS_SETTLED, payments[:1000])
+        wait_for(lambda: len(written()) == 1000, "it is in the middle of its work")
         frozen.send_signal(signal.SIGSTOP)
+        produce(stack.kafka, stack.namespace, Topic.PAYMENTS_SETTLED, payments[1000:])
         stack.settings["INSTANCE"] = "1"
         stack.start("shipment")
         wait_for(lambda: len(set(written())) == len(names), "the other copy has done the rest")

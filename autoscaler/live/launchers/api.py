@@ -23,7 +23,7 @@ IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespac
 
 
 class ApiError(LauncherError):
-    """The API server refuses (HTTP `status`), or does not answer (0). The message is one sentence with the remedy."""
+    """The API server refused a request (HTTP `status`) or did not answer (`status` 0). The message has the remedy."""
 
     def __init__(self, message: str, status: int = 0, retry_after_s: float = 0.0) -> None:
         super().__init__(message)
@@ -115,7 +115,7 @@ class Api:
         self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
     def lease(self, name: str, body: Raw | list[Raw] | None = None) -> Raw:
-        """Return the Lease. If `body` is given, change it first. A list is a JSON patch. Raises ApiError 409 or 422."""
+        """Return the Lease, changed by `body` (list: JSON patch; dict: merge patch). Raises ApiError 409 or 422."""
         if body is None:
             return self._request_json(self._leases.read_namespaced_lease, name)
         kind = MERGE if isinstance(body, dict) else JSON_PATCH

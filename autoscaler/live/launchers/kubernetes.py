@@ -2,7 +2,7 @@
 
 New pods wait behind a scheduling gate. One request writes the replica's name into the pod and opens the gate. To stop a
 replica, its pod first gets the lowest deletion cost, then the requested count is lowered: in the Deployment, or in the
-plan for KEDA and its HorizontalPodAutoscaler (HPA). A surplus pod waits behind its gate and gets the next name.
+plan for KEDA and its HorizontalPodAutoscaler (HPA). A surplus pod waits behind its gate for the next name.
 
 One thread compares the wanted replicas with the pods and acts. Another thread watches the pods.
 """
@@ -36,7 +36,7 @@ class KubernetesLauncher:
     """Names the pods of a Deployment and controls their number. Raises LauncherError if there is no such Deployment.
 
     why_not_leading: called before each change. Returns why this autoscaler may not act, empty if it leads.
-    by_plan: the count goes into `wanted`, for KEDA or an HPA, and not into the Deployment.
+    by_plan: KEDA or an HPA scales by `wanted`. The launcher does not write the count into the Deployment.
     """
 
     def __init__(self, api: Api, why_not_leading: Callable[[], str] = str, *, by_plan: bool = False) -> None:
@@ -65,11 +65,11 @@ class KubernetesLauncher:
 
     @property
     def problem(self) -> str:
-        """Refused request, missing answer of the API server, or pod that does not start."""
+        """Current problem: no leadership, a failed request to the API server, or a stuck pod; empty: none."""
         return "; ".join(filter(None, dict.fromkeys(self._problems.values())))
 
     def start(self, name: str) -> PodInstance:
-        """Request one more pod for `name`. If its pod still exists with a restarted container, use that pod."""
+        """Request one more pod for `name`. If its earlier pod still exists, because its container restarts, use it."""
         with self._lock:
             self._adopted = True
             self._reserved.pop(name, None)
@@ -87,7 +87,7 @@ class KubernetesLauncher:
                 self._notify()
 
     def forget(self, name: str) -> None:
-        """Reserve the pod of `name` for a restart, unless it was stopped. A second call releases the pod."""
+        """Reserve the pod of `name` for a restart, unless a stop was requested. A second call ends the reservation."""
         with self._lock:
             instance = self._wanted.pop(name, None)
             self._reserved.pop(name, None)
@@ -113,7 +113,7 @@ class KubernetesLauncher:
         return instance.last_log_line if instance else ""
 
     def close(self) -> None:
-        """Stop the threads, then take one last step from the existing to the wanted pods. Pods keep running."""
+        """Stop the threads. Compare the wanted replicas with the pods for the last time, and act. Pods keep running."""
         self._closed.set()
         self._notify()
         self._threads[1].join(MIN_RETRY_S)

@@ -53,7 +53,7 @@ class Pod:
 
 
 def pod_of(raw: Raw) -> Pod:
-    """Return the pod of an API object."""
+    """Return the state of a pod from the API server's JSON object."""
     about, status = raw["metadata"], raw.get("status", {})
     conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
     container: Raw = next(iter(status.get("containerStatuses", [])), {})
@@ -119,7 +119,7 @@ class PodInstance:
 
     @property
     def description(self) -> str:
-        """The pod's name with the word "pod", or that it is a new one."""
+        """`pod` and its name, or `a new pod` before it has a name."""
         return f"pod {self.pod.name}" if self.pod else "a new pod"
 
     @property
@@ -134,7 +134,7 @@ class PodInstance:
 
     @property
     def pending_reason(self) -> str:
-        """Why the container does not run yet: it has no pod, no node or no image."""
+        """Why the container does not run yet: no pod, node or image; empty: it runs or has exited."""
         if self._ended is not None or (self.pod is not None and self.pod.running):
             return ""
         no_pod = f"no pod yet: {self.no_pod_reason}" if self.no_pod_reason else "no pod yet"
@@ -146,11 +146,11 @@ class PodInstance:
         return self.pod.last_log_line if self.pod and self._ended else ""
 
     def exit(self) -> Exit | None:
-        """Return how the container exited, or that its pod was deleted."""
+        """Return how the container exited, or that its pod was deleted; None: neither has happened."""
         return self._ended
 
     def is_source_of(self, report: Progress) -> bool:
-        """Compare the pod's name, or after the container's exit the incarnation, because the pod may restart it."""
+        """Compare the pod's name. After the container's exit, compare the incarnation too: the pod may restart it."""
         is_same_pod = self.pod is not None and report.host == self.pod.name[:63]
         return is_same_pod and (self._ended is None or report.incarnation == self.incarnation)
 
@@ -177,7 +177,7 @@ class PodInstance:
 
     @property
     def stuck_reason(self) -> str:
-        """Why the container will not run until an operator acts; empty: it will."""
+        """Why the container cannot run until an operator acts; empty: no action is needed."""
         is_stuck = self.pod.waiting_reason.startswith(STUCK_REASONS) if self.pod else bool(self.no_pod_reason)
         ended = self.pod.exit if self.pod else None
         last_exit = f"; its last exit: {ended.description}: {self.pod.last_log_line}" if self.pod and ended else ""

@@ -20,7 +20,7 @@ from contracts.validation import DECODE_ERRORS
 
 
 def process_identity(pid: int) -> str:
-    """Return an id that no other process has (boot and start tick); empty if there is none, or it has ended."""
+    """Return an id that no other process has (boot and start tick); empty if no process with this pid runs."""
     with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         process = psutil.Process(pid)
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
@@ -43,7 +43,7 @@ def _boot() -> str:
 class ReplicaProcess:
     """One process, running or exited.
 
-    child: the process, if this autoscaler started it. None: an earlier autoscaler did. The exit status is unreadable.
+    child: the process; None if an earlier autoscaler started it. Then its exit status cannot be read.
     """
 
     pending_reason = address = ""
@@ -60,7 +60,7 @@ class ReplicaProcess:
         return f"pid {self.pid}"
 
     def exit(self) -> Exit | None:
-        """Return how the process exited; None: it runs, and its log is kept small."""
+        """Return how the process exited; None while it runs. Each call also limits the size of its log."""
         limit_log(self._log)
         if self._child is None:
             unknown = "exited; status unknown, because an earlier autoscaler started it"
@@ -69,7 +69,7 @@ class ReplicaProcess:
         return None if status is None else Exit(describe_exit(status), is_clean=status == 0)
 
     def is_source_of(self, report: Progress) -> bool:
-        """Compare the pid only. An earlier process may have had it, so the scaler compares incarnations, too."""
+        """Compare the pids. An earlier process may have had the same pid, so the scaler also compares incarnations."""
         return report.pid == self.pid
 
     def terminate(self) -> None:

@@ -11,9 +11,9 @@ def add_guards(policy: Policy, settings: PolicySettings, guards: GuardSettings) 
 
     1. Owners are removed if the group places its partitions itself.
     2. The count is limited, then stabilised.
-    3. No change while replicas are changing. The cool-down follows, so it counts only changes that passed this veto.
-    4. Stuck partitions are hidden from all of these.
-    5. The fallback replaces the decision if any of them fails.
+    3. DOWN and REASSIGN wait for replicas that are not ready. Then the cool-down counts only changes that passed.
+    4. The lag of stuck partitions is hidden from all guards above.
+    5. The fallback replaces the decision if the policy or a guard fails.
     """
     prefix = settings.replica_prefix
     if guards.counts_only:

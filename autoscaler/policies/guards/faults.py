@@ -14,9 +14,9 @@ from autoscaler.ports import Policy, PolicyWrapper
 class IgnoreStuckPartitions(PolicyWrapper):
     """Reports stuck partitions in the reason, and hides their lag from the inner policy, so the group does not scale.
 
-    A partition is stuck if for `after_s` it has lag, makes no progress (λ·Δt − Δlag of less than one event), and has
-    the same ready owner. Its λ stays visible, for its events must be served once the fault is fixed. It is not stuck if
-    its owner is silent or its offsets cannot be read, because then its progress is unknown.
+    A partition is stuck if for `after_s` it has lag, has the same ready owner and makes no progress: λ·Δt − Δlag is
+    less than half an event at each tick. Its λ stays visible, because its events must be served after the fix. It is
+    not stuck if its owner is silent or its offsets cannot be read, because then its progress is unknown.
     """
 
     def __init__(self, policy: Policy, *, after_s: float = 30.0) -> None:
@@ -66,7 +66,7 @@ class _Progress(NamedTuple):
 class CountByLoad:
     """Computes a plan while the policy fails. It is plain Python, because the compiler may be the cause.
 
-    Replicas = the larger of ⌈Σλ/(μ·f)⌉ and ⌈Σlag/(μ·W·f)⌉, within the limits of the count. Other guards do not apply.
+    The count is the maximum of ⌈Σλ/(μ·f_up)⌉ and ⌈Σlag/(μ·W·f_up)⌉ within `fallback_down_s`. Only count limits apply.
     """
 
     def __init__(self, settings: PolicySettings, guards: GuardSettings) -> None:
@@ -117,9 +117,9 @@ def _place(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[int
 
 @dataclass(eq=False)
 class Fallback(PolicyWrapper):
-    """Replaces the decision of a policy that raises an error or whose plan is invalid by a count from rate and lag.
+    """Decides by `CountByLoad` if the policy raises an error or makes an invalid plan.
 
-    The policy is called again at every tick. `Decision.fault` of a replaced decision describes its problem.
+    The policy is called again at every tick. `Decision.fault` of the new decision describes the policy's problem.
     """
 
     stand_in: CountByLoad

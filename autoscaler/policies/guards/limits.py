@@ -36,7 +36,7 @@ class CountsOnly(PolicyWrapper):
     """Removes the assignment from decisions, for a group that places its partitions itself."""
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision without owners. A reassignment becomes no change."""
+        """Return the inner decision without owners. REASSIGN becomes NO_CHANGE."""
         wanted = self.policy.decide(observation)
         if wanted.action is Action.REASSIGN:
             why = f"{wanted.reason}; vetoed: the group places its partitions itself"
@@ -46,7 +46,7 @@ class CountsOnly(PolicyWrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Bounds(PolicyWrapper):
-    """Limits the count to [minimum, maximum] and to the number of partitions, as a further replica would be idle."""
+    """Limits the count to [minimum, maximum] and to the number of partitions: further replicas would be idle."""
 
     minimum: int = 1
     maximum: int = 0
@@ -85,8 +85,8 @@ class Bounds(PolicyWrapper):
 class StabiliseDown(PolicyWrapper):
     """Scales down only to the maximum count that was wanted within a window, as Kubernetes' HPA does.
 
-    The group's count at the first decision is included. A plan with owners is not changed. It waits until no larger
-    count has been wanted for `window_s`.
+    The group's count at the first decision is included. A plan with owners is not changed. Such a plan waits until no
+    larger count was wanted within `window_s`.
     """
 
     window_s: float
@@ -163,9 +163,9 @@ def veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:
 
 
 def resize_plan(observation: GroupObservation, plan: Plan, count: int, prefix: str) -> Plan:
-    """Return a plan with `count` replicas instead of `plan`, with partitions spread evenly if `plan` has owners.
+    """Return a plan with `count` replicas instead of `plan`. If `plan` has owners, the load is spread evenly.
 
-    Each replica gets load by its share of μ. If not all replicas can stay, those that are ready and fast do.
+    Each replica gets load in proportion to its μ. If replicas must leave, ready ones stay, then the fastest ones.
     """
     if plan.assignment is None:
         return plan_for_count(observation, count, prefix)

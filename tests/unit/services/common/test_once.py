@@ -1,11 +1,9 @@
 """Effects happen once: records are acknowledged in order, and the latest ids of effects are remembered."""
 
-from collections import deque
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.stage import Acknowledgements, RecentIds, may_take
+from services.common.stage import Acknowledgements, RecentIds
 
 
 def test_partitions_do_not_wait_for_each_other() -> None:
@@ -55,16 +53,16 @@ def test_recent_ids_are_exactly_the_last_distinct_ids(ids: list[str], retention:
 def test_no_effect_happens_twice_although_memory_is_bounded(steps: list[str], limit: int) -> None:
     """Commits of a partition lag, and the stage may restart and read back its output."""
     written: list[str] = []
-    recent_ids, uncommitted, offset, committed = RecentIds(limit), deque[int](), 0, 0
+    recent_ids, offset, committed = RecentIds(limit), 0, 0
     for step in steps:
         if step == "commit":
             committed = offset
         elif step in {"start", "again"}:
-            uncommitted, offset = deque[int](), committed
+            offset = committed
             if step == "start":  # a new process reads back as many ids as can be repeated
                 recent_ids = RecentIds(limit)
                 recent_ids.update(written[-limit:])
-        elif may_take(uncommitted, offset, committed, limit):
+        elif offset - committed < limit:
             if str(offset) not in recent_ids:
                 written.append(str(offset))
             recent_ids.add(str(offset))

@@ -31,7 +31,5 @@ def test_a_slow_broker_before_the_start_is_no_pause() -> None:
     now_s = 100.0
     pulse = Pulse(4.0, clock=lambda: now_s)
     now_s += 20.0  # waiting for topics
-    pulse.start()
-    pulse.end()
-    pulse.join()
+    pulse.begin()
     pulse.require_no_pause()

@@ -214,7 +214,7 @@ async def test_a_stop_cancels_a_handler_without_failing_its_event():
     harness = ServerHarness(handle)
     harness.queues.put(0, records(0, 1), 1)
     serving = asyncio.ensure_future(harness.server.run())
-    await eventually(lambda: harness.queues[0].running_handlers == 1)
+    await eventually(lambda: not harness.queues[0].is_idle)
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await serving

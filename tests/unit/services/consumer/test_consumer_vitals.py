@@ -1,21 +1,20 @@
 """Health, progress and pages of an unhealthy replica."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import ClientSession
-from consumer_fakes import TOPIC
+from aiokafka_bench import TOPIC, ZERO
 
 from contracts.progress import ReplicaState, ServiceTimes
-from contracts.settings import Target
 from services.consumer import vitals
 from services.consumer.interface import Options, Topics
 from services.consumer.lease import Lease
-from services.consumer.metrics import PAUSE, Latencies
+from services.consumer.metrics import LATENCY, PAUSE, Buckets
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.rebalance import AssignmentMetadata
 from services.consumer.vitals import Pages, Vitals
@@ -30,25 +29,22 @@ class Replica:
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
         idle: Any = SimpleNamespace(
             last_confirmed_s=float("inf"), longest_handler_s=lambda: 0.0, service_times=ServiceTimes, events_handled=0,
-            events_late=None, latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
+            latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
             rebalance_reports=[], state=state, member_id="", generation=1, plans=SimpleNamespace(newest_plan=None),
             assignor=SimpleNamespace(last_assignment=AssignmentMetadata(), refused={}),
-            clock_offset_s=0.0, consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.create(None),
-            progress=SimpleNamespace(lost=3, problem="no topic"),
+            clock_offset_s=0.0, pauses=Buckets(PAUSE), progress=SimpleNamespace(lost=3, problem="no topic"),
+            consumer=SimpleNamespace(assignment={ZERO}.copy, highwater=lambda _: 9, last_stable_offset=lambda _: 9),
         )  # fmt: skip
         self.vitals = Vitals(
             replica="one", incarnation="1", topics=Topics(group="g", events=TOPIC, plans="", progress=""),
-            options=Options(), clients=idle, queues=self.queues, server=idle, lease=self.lease, committer=idle,
-            handover=idle, membership=idle, busy_s=lambda: 0.0, latencies=Latencies(Target(percentile=0.9)),
+            options=Options(percentile=0.9), clients=idle, queues=self.queues, server=idle, lease=self.lease,
+            committer=idle, handover=idle, membership=idle, busy_s=lambda: 0.0, latencies=Buckets(LATENCY, 0.5),
         )  # fmt: skip
 
     def metric(self, name: str, **labels: str) -> float:
-        answers = (replica for family in self.vitals.collect() for replica in family.samples)
-        return next(
-            replica.value
-            for replica in answers
-            if replica.name == f"tailpack_consumer_{name}" and labels.items() <= replica.labels.items()
-        )
+        answers = (one for family in self.vitals.collect() for one in family.samples)
+        full = f"tailpack_consumer_{name}"
+        return next(one.value for one in answers if one.name == full and labels.items() <= one.labels.items())
 
 
 @pytest.mark.parametrize("partitions", [1, 0])
@@ -66,6 +62,17 @@ def test_a_replica_is_unhealthy_while_its_lease_is_expired(partitions):
     assert replica.vitals.health().ok
     assert replica.vitals.progress().problems == ()
     assert replica.metric("healthy") == 1
+
+
+def test_an_open_transaction_behind_which_records_wait_is_named(monkeypatch):
+    replica = Replica()
+    replica.queues.open({0: 0}, epoch=1)
+    consumer, seen = replica.vitals.clients.consumer, []
+    for now_s, stable in ((0, 5), (9, 5), (10, 5), (11, 6), (20, 6), (21, 9)):
+        monkeypatch.setattr(vitals, "monotonic_s", lambda now_s=now_s: now_s)
+        consumer.last_stable_offset = lambda _, stable=stable: stable
+        seen += [(now_s, note) for note in replica.vitals.health().notes]
+    assert seen == [(10, f"4 records of {TOPIC}/0 follow an open transaction")]
 
 
 def test_a_replica_is_ready_if_it_is_a_healthy_member():
@@ -92,19 +99,17 @@ def test_a_blocked_event_loop_is_reported(monkeypatch: pytest.MonkeyPatch):
     async def statuses() -> tuple[int, bytes]:
         served = Pages("127.0.0.1", -1, Replica().vitals)
         host, _, port = served.start("").rpartition(":")
-        answers = []
 
-        def ask() -> None:
+        def ask() -> tuple[int, bytes]:
             connection = HTTPConnection(host, int(port), timeout=5)
             connection.request("GET", "/livez")
             answer = connection.getresponse()
-            answers.append((answer.status, answer.read()))
+            return answer.status, answer.read()
 
-        asker = Thread(target=ask)
-        asker.start()
-        asker.join()  # blocks the loop, like a handler that waits without `await`
+        with ThreadPoolExecutor() as pool:
+            found = pool.submit(ask).result()  # blocks the loop, like a handler that waits without `await`
         await served.stop()
-        return answers[0]
+        return found
 
     status, body = asyncio.run(statuses())
     assert (status, b"event loop has been blocked" in body) == (503, True)

@@ -87,11 +87,7 @@ class LagClock:
 
 
 class CommittedRates:
-<<<<<<< HEAD
-    """Learns a member's service rate (μ) from its commits while it is busy. Commits of an idle member show arrivals.
-=======
-    """Learns a member's service rate (μ) from its commits while it is busy. If it is idle, they show arrivals."""
->>>>>>> main
+    """Learns a member's service rate (μ) from its commits while it is busy. If it is idle, they show arrivals.
 
     on_busy: called with a busy member, its committed events, and the seconds in which it served them.
     """

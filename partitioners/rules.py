@@ -118,9 +118,9 @@ def next_on_ring(state: State, key: int, limit: float) -> int:
 
 
 def choose_sticky(state: State, key: int) -> int:
-    """Return the key's home worker. If the key would overload it, return the least loaded of as many as the key needs.
+    """Return the key's home worker. A key that would overload it is split over as many workers as needed, home first.
 
-    They begin with the home worker. The split ends when the key's load is below a quarter of the safe load.
+    The least loaded of them gets the event. The split ends when the key's load is below a quarter of the safe load.
     """
     workers = len(state.loads)
     row = len(state.sketch) // 2
@@ -177,7 +177,7 @@ def halve(state: State) -> None:
 def record_signal(state: State, worker: int, signal: int) -> None:
     """Record the signal of a worker. If one worker is busy and another is idle, the idle one gets a virtual worker.
 
-    The other worker has the oldest opposite signal. Both signals are reset, or only the busy one if it keeps its last.
+    The oldest opposite signal is used. A move resets both signals. A busy worker keeps its last virtual worker.
     """
     if state.signal[worker] != signal:
         state.signal[worker] = signal  # type: ignore[index]

@@ -136,7 +136,7 @@ class OffsetReader:
         return self._clock(), tuple(known.get(number) for number in range(self.partitions))
 
     def count_partitions(self, within_s: float = 0.0) -> int:
-        """Read the number of partitions and their leaders. within_s: 0: half the deadline. Late: NotReadyError."""
+        """Count the partitions and read their leaders. within_s: limit; 0: half the deadline. Raises NotReadyError."""
         try:
             found = self._connected().list_topics(self._topic, timeout=within_s or self._deadline_s / 2)
             described = found.topics[self._topic]

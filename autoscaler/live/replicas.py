@@ -227,7 +227,7 @@ class ReplicaScaler:
     def reconcile(self, reports: Mapping[str, Progress], *, reports_unavailable: bool = False) -> None:
         """Take the next step of each replica, if one is due.
 
-        reports: the newest of each replica. reports_unavailable: most are silent. A start then needs no report.
+        reports: the newest by replica. reports_unavailable: most are silent; a start then succeeds without a report.
         """
         self._reports, start_s, now_s = reports, self._timeouts.start_s, self._clock()
         for replica in list(self._replicas.values()):

@@ -74,7 +74,7 @@ Simulate = Callable[[Schedule], tuple[int, int]]
 
 
 def optimum(problem: OptimumProblem, simulate: Simulate | None = None, *, prices: int = 2) -> tuple[Optimum, Schedule]:
-    """Return the minimum cost and its schedule. Above MAX_PARTITIONS partitions: only the bound.
+    """Return the minimum cost and its schedule. Above MAX_PARTITIONS partitions: lower bound only.
 
     simulate: computes cost and late events of the schedule; None: those that the search computed are used.
     prices: number of prices of a late event that are tried for the lower bound.

@@ -70,7 +70,7 @@ def spread(
     """Add each partition of `unowned` to `owners`, at the replica with the least load. Ties go to the first replica.
 
     room: maximum number of partitions of each replica, if `rates` is empty; None: no maximum.
-    rates: partition → arrival rate, events/s. A partition without a rate counts as their mean. Empty: as 1 each.
+    rates: partition → arrival rate, events/s. A partition without a rate counts as their mean. Empty: each counts as 1.
     """
     mean = sum(rates.values()) / max(1, len(rates)) or 1.0
     load = dict.fromkeys(replicas, 0.0)

@@ -26,7 +26,7 @@ def _between_its_limits(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class FlinkDs2Settings(Settings):
-    """Options of the operator. Each names its option, without `job.autoscaler.`. Raises ValueError naming all mistakes.
+    """Options of the operator, whose names are given without `job.autoscaler.`. Raises ValueError naming all mistakes.
 
     Defaults are those of the example in the operator's documentation, with seconds in place of minutes: a rebalance
     takes only seconds here. The operator's own defaults are in bench/matrices/worlds.toml.
@@ -232,7 +232,7 @@ def align(wanted: int, now: int, partitions: int, mode: str) -> int:
     """Return a count near `wanted` (≤ partitions) by the operator's rule, or `now` if that count is on its other side.
 
     The rule takes the next divisor of `partitions` from `wanted` up, at most `now` if the group shrinks. Else it takes
-    the fewest replicas that each own as many partitions, rounded down, as at `wanted`; one fewer if that divides.
+    the smallest count with the same ⌊partitions/count⌋ as `wanted`, or one less if that is a divisor.
     """
     if mode == "none" or wanted == now:
         return wanted

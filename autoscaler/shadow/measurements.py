@@ -87,7 +87,7 @@ class LagClock:
 
 
 class CommittedRates:
-    """Learns a member's service rate (μ) from its commits while it is busy. If it is idle, they show arrivals.
+    """Learns a member's service rate (μ) from commits while it is busy. An idle member commits as events arrive.
 
     on_busy: called with a busy member, its committed events, and the seconds in which it served them.
     """

@@ -22,7 +22,7 @@ _US: Final = 1e6
 
 
 class Cause(IntEnum):
-    """Random causes other than service times. A number selects a stream, so it must not be a block of service times."""
+    """Random causes other than service times. Their numbers are seeds that differ from the blocks of service times."""
 
     START_UP = 0x7A110001
     HEARTBEAT = 0x7A110002

@@ -61,7 +61,7 @@ class Api:
         return found
 
     def list_pods(self) -> tuple[list[Raw], str]:
-        """Return all pods, and the version at which a watch starts."""
+        """Return all pods, and the version from which a watch must start."""
         found = self._request_json(self._core.list_namespaced_pod, label_selector=self._selector)
         return found["items"], found["metadata"]["resourceVersion"]
 
@@ -115,7 +115,7 @@ class Api:
         self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
     def lease(self, name: str, body: Raw | list[Raw] | None = None) -> Raw:
-        """Return the Lease, changed by `body` (list: JSON patch; dict: merge patch). Raises ApiError 409 or 422."""
+        """Return the Lease, changed by `body` if given (list: JSON patch; dict: merge). Raises ApiError 409 or 422."""
         if body is None:
             return self._request_json(self._leases.read_namespaced_lease, name)
         kind = MERGE if isinstance(body, dict) else JSON_PATCH

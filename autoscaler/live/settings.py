@@ -32,7 +32,7 @@ class PolicyOptions(Settings):
     """Options of the policy itself."""
 
     policy_options: str = setting("")
-    """Options of the policy: in a file a table, in the environment a JSON object such as {"patience_s": 5}."""
+    """Options of the policy: in a file a table, in the environment a JSON object such as {"keep_s": 5}."""
 
     def options(self) -> dict[str, Any]:
         """Return the decoded options. Raises ValueError."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
-from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.starts import StartUpTimes
+from autoscaler.policies.tail_aware.forecast import Forecasts
+from autoscaler.policies.tail_aware.memory import StartUpTimes
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class Upstream:
 
     def __init__(self) -> None:
         self._history = ArrivalHistory()
-        self._demand = Demand()
+        self._forecasts = Forecasts(np.zeros(0))
         self._startups = StartUpTimes()
         self._requested_s: dict[str, float] = {}
         """Starting replica → time of its request."""
@@ -62,8 +62,10 @@ class Upstream:
         observation = report.observation
         counts = self._history.observe(observation)
         self._startups.observe(observation)
-        self.startup_s = self._startups.typical_s(observation.startup_s, self._history.interval_s)
-        self._demand.observe(self._history.last, lead=max(1, ceil(self.startup_s / self._history.interval_s)))
+        self.startup_s = self._startups.typical_s(observation.startup_s)
+        if len(self._history.intervals) == 1:
+            self._forecasts = Forecasts(counts)
+        self._forecasts.observe(counts, max(1, ceil(self.startup_s / self._history.interval_s)))
         lag = float(sum(load.lag for load in observation.partitions))
         left = max(0.0, float(counts.sum()) - (lag - self._lag)) if self.known_at(observation.at_s) else None
         self._lag, self._last = lag, report
@@ -111,7 +113,7 @@ class Upstream:
             [index.get(self._serving.get(p, ""), index[name]) for p, name in zip(partitions, planned, strict=True)]
         )
         backlog = np.array([float(load.lag) for load in observation.partitions])
-        shape = np.sum([shape.weight * shape.factor * shape.own for shape in self._history.shapes], axis=0)
+        shape = self._history.shape()
         if observation.recent is None:  # the arrival times within the interval are unknown: assume a constant rate
             shape = np.full_like(shape, 1 / len(shape))
         slot_s = self._history.slot_s
@@ -130,7 +132,7 @@ class Upstream:
         return [known.get(name) or observation.service_rate for name in names]
 
     def _arriving(self, interval: int) -> Floats:
-        return self._demand.ahead_with_inflow(self._last.observation.inflow if self._last else (), interval)
+        return self._forecasts.with_inflow(self._last.observation.inflow if self._last else (), interval)
 
     def _ready_s(self, name: str, at_s: float) -> float:
         requested_s = self._requested_s.get(name)

@@ -44,11 +44,11 @@ def test_removed_files_are_not_in_the_image(image: str) -> None:
 def test_policies_use_compiled_code_on_a_read_only_file_system(images: None, service: str) -> None:
     image = services()[service]["image"]
     count = (
-        "import sys; from autoscaler.policies.tail_aware import prediction; from autoscaler.jit import _Compiled\n"
+        "import sys; from autoscaler.policies.tail_aware import queues; from autoscaler.jit import _Compiled\n"
         "from tailpack.__main__ import main; sys.argv = 'tailpack simulate demo --json'.split()\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code\n"
-        "made = [one._machine_code.stats for one in vars(prediction).values() if isinstance(one, _Compiled)]\n"
+        "made = [one._machine_code.stats for one in vars(queues).values() if isinstance(one, _Compiled)]\n"
         "print(sum(sum(one.cache_hits.values()) for one in made), sum(sum(one.cache_misses.values()) for one in made))"
     )
     hits, misses = map(int, inside(image, count, "--read-only")[-1].split())

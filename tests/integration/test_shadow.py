@@ -44,7 +44,7 @@ def shadow(kafka: str, topic: str, group: str, folder: Path, outputs: list[str])
     config = folder / "shadow.toml"
     config.write_text(
         f'bootstrap_servers = "{kafka}"\ntopic = "{topic}"\ngroup = "another"\npolicy = "tail-aware"\n'
-        f"http_port = {port}\nmember_startup_s = 1\n[policy_options]\npatience_s = 5\n"
+        f"http_port = {port}\nmember_startup_s = 1\n[policy_options]\nkeep_s = 5\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "tailpack", "shadow", str(config)],

@@ -11,7 +11,7 @@ from pod_nursery import Pods
 from pods import api_server, kubectl
 from unit.autoscaler.builders import seen
 
-from autoscaler.policies.tail_aware.starts import StartUpTimes
+from autoscaler.policies.tail_aware.memory import StartUpTimes
 from contracts.clock import monotonic_s
 from contracts.journal import ReplicaChange
 from report.history import startup_times_us
@@ -72,7 +72,7 @@ def test_a_pod_without_a_node_is_reported_and_its_start_up_time_includes_the_wai
         kubectl("label", node, f"{label}-")
     assert ReplicaChange.START_FAILED not in [one.change for one in world.changes], "to wait is no failure"
     assert not world.launcher.problem
-    assert learned.typical_s(0.0, 1.0) > waited_s
+    assert learned.typical_s(0.0) > waited_s
     assert startup_times_us(world.changes)[0] / 1e6 > waited_s
 
 

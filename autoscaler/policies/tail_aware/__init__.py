@@ -1,1 +1,1 @@
-"""Our own policy: plans by the events that would be late, and what a replica costs."""
+"""Our own policy: compares plans by what they cost on the arrivals that may come."""

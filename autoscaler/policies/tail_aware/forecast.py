@@ -1,196 +1,208 @@
-"""Forecast of the events of each partition.
-
-Several forecasters run in parallel, and the one with the lowest recent error is used. Errors are kept for two
-distances, the next interval and the lead that a change needs: persistence is hard to beat for the next second, but
-cannot predict a ramp.
-"""
+"""Forecasts of arrivals, and paths of arrivals made from what followed similar moments."""
 
 from collections import deque
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from autoscaler.policies.tail_aware.situation import Floats
-from autoscaler.policies.tail_aware.surprises import ForecastError, ForecastErrors
+from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Floats, Window
+from autoscaler.policies.tail_aware.queues import backlogs
 
 SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
-"""Weights of the newest value in level and trend (Holt 1957): persistence first, then ever slower. None is tuned to a
-workload: they span steps, ramps and noise, and which one applies is measured."""
-FORECASTS: Final = len(SMOOTHING) + 1
-"""Forecasts of each series: one for each pair, and the median of the newest three values."""
+"""Weights of the newest value in level and trend (Holt's method)."""
+ERROR_DECAY: Final = 0.95
+"""Weight of a forecast error after one more interval."""
 SHARE_WEIGHT: Final = 0.05
 """Weight of the newest value in a partition's share of all events."""
-NORMAL: Final = 1.2533
-"""√(π/2): standard deviation over mean absolute deviation of a normal distribution."""
-MEMORY: Final = 0.95
-"""Weight of an error after one more interval: errors of the last 20 or so decide."""
-REMEMBERED: Final = 20
-"""Intervals in which a fall is looked for."""
+FADING: Final = 0.99
+"""Weight of a moment after one more interval."""
+SIMILAR: Final = 0.5
+"""Difference of the logarithms of two forecasts at which a moment has 1/e of the weight."""
+OUTLIER: Final = 2.0
+"""The largest excess over a forecast counts at most as this multiple of the second largest."""
+CUTS: Final = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 1.0)
+"""Quantiles between which one path represents all others, the worst first."""
+MAX_PATH_CELLS: Final = 300_000
+"""Slots × partitions × paths. Longer horizons have fewer paths."""
 
 
-class Demand:
-    """Events per interval of each partition, one interval at a time."""
+class Forecasts:
+    """Several forecasts per series: Holt's method with several weights, the median of three values, and shares.
 
-    _far: "_Errors"
-    _far_total: "_Errors"
-
-    def __init__(self) -> None:
-        self._totals: deque[float] = deque(maxlen=REMEMBERED)
-        self._surprises = ForecastErrors()
-        self._start(np.zeros(0), lead=1)
-        self._cached: dict[int, Floats] = {}
-        """Cached forecasts by number of intervals ahead."""
-
-    def observe(self, slots: Floats, surprising: Floats | None = None, *, lead: int = 1) -> None:
-        """Take in one more interval, events by slot and partition. Another number of partitions starts all over.
-
-        surprising: the same as far as surprises are concerned.
-        lead: intervals that a change needs; `ahead` beyond the next interval trusts what has erred least so far ahead.
-        """
-        counts = slots.sum(axis=0)
-        if len(counts) != len(self._shares):
-            self._start(counts, lead=lead)
-        else:
-            self._learn_surprise(slots if surprising is None else surprising, counts)
-            self._near.observe(counts)
-            self._far.observe(counts)
-            self._far_total.observe(counts.sum(keepdims=True))
-            self._own.observe(counts)
-            self._total.observe(counts.sum(keepdims=True))
-            self._learn_shares(counts)
-        self._cached.clear()
-        self._totals.append(float(counts.sum()))
-        if lead != self._far.distance:
-            self._far = _Errors(lead, 2 * FORECASTS, len(counts))
-            self._far_total = _Errors(lead, FORECASTS, 1)
-        self._near.note(self._candidates(1))
-        self._far.note(self._candidates(lead))
-        self._far_total.note(self._total.ahead(lead))
-
-    def ahead(self, intervals: int = 1) -> Floats:
-        """Return the events expected in the interval that ends so many intervals from now, by partition."""
-        best = self._near.best() if intervals <= 1 else self._far.best()
-        parts = np.asarray(np.take_along_axis(self._candidates(intervals), best[None, :], axis=0)[0])
-        if intervals <= 1:
-            return parts
-        # A trend drowns in the noise of one partition and shows in the sum of all: it says how many, they say where.
-        total = max(0.0, float(self._total.ahead(intervals)[self._far_total.best()[0], 0]))
-        expected = parts.sum()
-        return np.asarray(parts * (total / expected) if expected > 0 else total * self._shares)
-
-    def ahead_with_inflow(self, inflow: tuple[float, ...], intervals: int) -> Floats:
-        """Return `ahead(intervals)`, scaled to the total of `inflow` if that reaches so far."""
-        own = self.ahead(intervals)
-        if intervals > len(inflow):
-            return own
-        expected, total = own.sum(), inflow[intervals - 1]
-        return np.asarray(own * (total / expected) if expected > 0 else total * self._shares)
-
-    def variance(self) -> Floats:
-        """Return the variance of each partition's part of `ahead(1)`, events²: what all show together for each event.
-
-        One partition's few errors say little about its next one; a common dispersion (variance per event) says more.
-        """
-        squared = (NORMAL * self._split / max(1.0, self._split_weight)) ** 2
-        expected = self.ahead()
-        total = expected.sum()
-        return np.asarray(expected * (squared.sum() / total) if total > 0 else squared)
-
-    def surprises(self) -> list[ForecastError]:
-        """Return what more than `ahead(1)` may come."""
-        return self._surprises.ahead(float(self.ahead().sum()))
-
-    def fall(self) -> float:
-        """Return the most by which the events of an interval, all partitions together, fell of late within the lead.
-
-        And one interval more: a rise is seen when the interval is over that it begins in.
-        """
-        totals, lead = np.array(self._totals), self._far.distance + 1
-        return float((totals[:-lead] - totals[lead:]).max(initial=0.0))
-
-    def _start(self, counts: Floats, *, lead: int) -> None:
-        self._own, self._total = _Holts(counts), _Holts(counts.sum(keepdims=True))
-        self._shares = np.full(len(counts), 1.0 / max(1, len(counts)))
-        self._seen = 0
-        self._split, self._split_weight = np.zeros(len(counts)), 0.0
-        self._near = _Errors(1, 2 * FORECASTS, len(counts))
-        self._far = _Errors(lead, 2 * FORECASTS, len(counts))
-        self._far_total = _Errors(lead, FORECASTS, 1)
-        self._learn_shares(counts)
-
-    def _learn_surprise(self, surprising: Floats, counts: Floats) -> None:
-        said, came = self.ahead(), counts.sum()
-        total = said.sum()
-        self._surprises.note(float(total), surprising)
-        self._split = MEMORY * self._split + np.abs(counts - (said * (came / total) if total > 0 else counts))
-        self._split_weight = MEMORY * self._split_weight + 1.0
-
-    def _learn_shares(self, counts: Floats) -> None:
-        total = counts.sum()
-        if total > 0:
-            self._seen += 1
-            weight = max(SHARE_WEIGHT, 1.0 / (self._seen + 1))
-            self._shares = self._shares + weight * (counts / total - self._shares)
-
-    def _candidates(self, intervals: int) -> Floats:
-        if intervals not in self._cached:
-            of_total = self._total.ahead(intervals) * self._shares[None, :]
-            self._cached[intervals] = np.maximum(0.0, np.concatenate((self._own.ahead(intervals), of_total)))
-        return self._cached[intervals]
-
-
-class _Errors:
-    """Absolute errors of all forecasts so many intervals ahead, the older the lighter.
-
-    Absolute, not squared: one spike says little about the next interval.
+    For each series the forecast with the smallest recent error is used. A series is a partition. The last series is
+    the sum of all.
     """
 
-    def __init__(self, distance: int, forecasts: int, series: int) -> None:
-        self.distance = distance
-        self._open: deque[Floats] = deque(maxlen=distance)
-        self._absolute = np.zeros((forecasts, series))
-
-    def note(self, forecasts: Floats) -> None:
-        """Remember what was said about the interval `distance` ahead."""
-        self._open.append(forecasts)
-
-    def observe(self, counts: Floats) -> None:
-        """Compare what came with what was said about it."""
-        if len(self._open) < self.distance:
-            return
-        self._absolute = MEMORY * self._absolute + np.abs(self._open[0] - counts)
-
-    def best(self) -> NDArray[np.intp]:
-        """Return for each series which forecast has erred least; persistence until one is better."""
-        return np.asarray(np.argmin(self._absolute, axis=0))
-
-
-class _Holts:
-    """Level and trend of several series under each pair of SMOOTHING, shape (pairs, series)."""
-
-    def __init__(self, first: Floats) -> None:
+    def __init__(self, counts: Floats) -> None:
+        values = np.append(counts, counts.sum())
         weights = np.array(SMOOTHING)
         self._level_weight, self._trend_weight = weights[:, :1], weights[:, 1:]
-        self._level = np.repeat(first[None, :], len(weights), axis=0).astype(np.float64)
+        self._level = np.repeat(values[None, :], len(weights), axis=0)
         self._trend = np.zeros_like(self._level)
-        self._newest: deque[Floats] = deque([first], maxlen=3)
+        self._newest: deque[Floats] = deque([values] * 3, maxlen=3)
+        self._shares = np.full(len(counts), 1.0 / max(1, len(counts)))
+        self._seen = 0
+        self._made: dict[int, deque[Floats]] = {}
+        """Intervals ahead → forecasts made for them."""
+        self._errors: dict[int, Floats] = {}
+        self._learn_shares(values)
 
-    def observe(self, values: Floats) -> None:
-        """Take in the next value of each series."""
+    def observe(self, counts: Floats, lead: int) -> None:
+        """Add the events of one interval. Errors are kept for the next interval, and for `lead` intervals ahead."""
+        values = np.append(counts, counts.sum())
+        for steps, made in self._made.items():
+            if len(made) == steps:
+                self._errors[steps] = ERROR_DECAY * self._errors[steps] + np.abs(made[0] - values)
         expected = self._level + self._trend
-        level = expected + self._level_weight * (values[None, :] - expected)
+        level = expected + self._level_weight * (values - expected)
         self._trend = self._trend + self._trend_weight * (level - self._level - self._trend)
         self._level = level
         self._newest.append(values)
+        self._learn_shares(values)
+        self.note(lead)
 
-    def ahead(self, steps: int) -> Floats:
-        """Return the forecasts, shape (FORECASTS, series): by each pair, and the median, which no spike can move."""
-        return np.concatenate((self._level + steps * self._trend, _median(self._newest)[None, :]))
+    def note(self, lead: int) -> None:
+        """Remember what is forecast now."""
+        for steps in {1, lead}:
+            each = self._each(steps)
+            if steps not in self._made:
+                self._errors[steps], self._made[steps] = np.zeros_like(each), deque(maxlen=steps)
+            self._made[steps].append(each)
+
+    def ahead(self, steps: int = 1) -> Floats:
+        """Return the events expected in the interval that ends `steps` intervals from now, by partition."""
+        known = steps if steps in self._errors else max(self._errors, default=0)
+        each = self._each(steps)
+        best = np.argmin(self._errors[known], axis=0)[None] if known else np.zeros((1, each.shape[1]), np.int64)
+        chosen = np.take_along_axis(each, best, axis=0)[0]
+        parts, total = chosen[:-1], chosen[-1]
+        if steps == 1:
+            return np.asarray(parts)
+        # the noise of one partition hides a trend: the sum says how many events, the partitions say where
+        expected = parts.sum()
+        return np.asarray(parts * (total / expected) if expected > 0 else total * self._shares)
+
+    def with_inflow(self, inflow: tuple[float, ...], steps: int) -> Floats:
+        """Return `ahead(steps)`, scaled to the total that the previous stage will send, if that is known."""
+        own = self.ahead(steps)
+        if steps > len(inflow):
+            return own
+        expected, total = own.sum(), inflow[steps - 1]
+        return np.asarray(own * (total / expected) if expected > 0 else total * self._shares)
+
+    def _each(self, steps: int) -> Floats:
+        first, second, third = self._newest
+        median = np.maximum(np.minimum(first, second), np.minimum(np.maximum(first, second), third))
+        own = np.concatenate((self._level + steps * self._trend, median[None]))
+        by_share = np.concatenate((own[:, -1:] * self._shares, own[:, -1:]), axis=1)
+        return np.asarray(np.maximum(0.0, np.concatenate((own, by_share))))
+
+    def _learn_shares(self, values: Floats) -> None:
+        if values[-1] > 0:
+            self._seen += 1
+            self._shares = self._shares + max(SHARE_WEIGHT, 1 / (self._seen + 1)) * (
+                values[:-1] / values[-1] - self._shares
+            )
 
 
-def _median(values: Sequence[Floats]) -> Floats:
-    """Return the median of each place: several times as fast as `np.median` for so few."""
-    ordered, half = np.sort(values, axis=0), len(values) // 2
-    return np.asarray(ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2)
+class Paths(NamedTuple):
+    """Arrivals that may follow."""
+
+    events: Floats
+    """Events by path, slot and partition. The first path is the worst for the group as a whole."""
+    weights: Floats
+    """Probability of each path."""
+    sizes: Floats
+    """Events of an interval to plan for, by partition: the highest forecast within the horizon."""
+
+    @property
+    def middle(self) -> int:
+        """Number of the median path."""
+        return int(np.searchsorted(np.cumsum(self.weights), 0.5))
+
+
+class Ensemble:
+    """Remembers what was forecast for each interval, and makes paths from what arrived instead."""
+
+    def __init__(self, history: ArrivalHistory) -> None:
+        self._history = history
+        self._forecasts: Forecasts | None = None
+        self._window = Window(1, (2, 0))
+        self._made = np.zeros((2, 0))
+        """Forecasts of the next interval and of the last one of the horizon, made at the last tick, by partition."""
+
+    def observe(self, counts: Floats, intervals: int, inflow: tuple[float, ...] = ()) -> None:
+        """Add the last interval of the history, and make the forecasts of the next `intervals`."""
+        known = self._history.intervals
+        usual = self._history.normalised(counts)
+        if len(known) == 1 or self._forecasts is None:  # nothing that was known before is of use
+            self._forecasts = Forecasts(counts if usual is None else usual)
+            self._forecasts.note(intervals)
+            self._window = Window(len(self._history._window._buffer) // 2, (2, len(counts)))
+            self._made = np.array([counts, counts])
+        elif usual is not None:
+            self._forecasts.observe(usual, intervals)
+        self._window.append(self._made)
+        self._made = np.array([self._forecasts.with_inflow(inflow, steps) for steps in (1, max(1, intervals))])
+
+    def paths(self, intervals: int, rate: float) -> Paths:
+        """Return paths of so many intervals. rate: events/s of the whole group, which decides what is worse."""
+        history, series = self._history, self._history.intervals
+        whole, partitions = series.shape[1:]
+        slots = intervals * whole
+        far = np.linspace(0, 1, intervals)[:, None] if intervals > 1 else np.zeros((1, 1))
+        fore = self._made[0] + far * (self._made[1] - self._made[0])  # shape (intervals, partitions)
+        sizes = self._made.max(axis=0)
+        moments = history.moments(intervals)
+        if not len(moments) or not sizes.any():
+            shape = series[-1].sum(axis=1) + 1e-9
+            evenly = fore[:, None] * (shape / shape.sum())[:, None]
+            return Paths(evenly.reshape(1, slots, partitions), np.ones(1), sizes)
+        first = moments // whole
+        made = self._window.rows
+        totals = made.sum(axis=2)
+        distance = np.log(np.maximum(1.0, totals[first, 0]) / max(1.0, self._made[0].sum())) / SIMILAR
+        weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
+        by_slot, capped = _without_outlier(series, totals[:, 0])
+        then = totals[first, :1] + far[:, 0] * (totals[first, 1:] - totals[first, :1])
+        ratios = fore.sum(axis=1) / np.maximum(1.0, then)  # shape (moments, intervals)
+        following = by_slot.reshape(-1)[moments[:, None] + np.arange(slots)]
+        factors = ratios
+        if not history.in_bursts:  # an excess over the forecast may come again, but it does not grow with the forecast
+            came = np.maximum(1.0, following.reshape(-1, intervals, whole).sum(axis=2))
+            factors = np.where(ratios > 1, np.minimum(ratios, 1 + (fore.sum(axis=1) - then) / came), ratios)
+        expected = following * np.repeat(factors, whole, axis=1)
+        order = np.argsort(-backlogs(expected, rate, history.slot_s), kind="stable")
+        above = np.cumsum(weights[order]) / weights.sum()
+        cuts = np.array(CUTS)[:: max(1, slots * partitions * len(CUTS) // MAX_PATH_CELLS)]
+        cuts[-1] = 1.0
+        chosen = order[np.minimum(len(order) - 1, np.searchsorted(above, (cuts[1:] + cuts[:-1]) / 2))]
+        flat = series.reshape(-1, partitions)
+        events = flat[moments[chosen][:, None] + np.arange(slots)]
+        if capped is not None:
+            outlier, share = capped
+            events[(moments[chosen][:, None] + np.arange(slots)) // whole == outlier] *= share
+        each = events.reshape(len(chosen), intervals, whole, partitions)
+        start = made[first[chosen]]
+        # partitions may have other shares of the events now than they had then
+        shift = fore - ratios[chosen][:, :, None] * (start[:, :1] + far * (start[:, 1:] - start[:, :1]))
+        shape = each.sum(axis=3)
+        shape = shape / np.maximum(1e-9, shape.sum(axis=2, keepdims=True))
+        each = factors[chosen][:, :, None, None] * each + shape[..., None] * shift[:, :, None, :]
+        return Paths(np.maximum(0.0, each).reshape(len(chosen), slots, partitions), np.diff(cuts), sizes)
+
+
+def _without_outlier(series: Floats, forecasts: Floats) -> tuple[Floats, tuple[int, float] | None]:
+    """Return the events of each slot without the excess of the worst interval, and the interval with its factor."""
+    by_slot = series.sum(axis=2)
+    came = by_slot.sum(axis=1)
+    excess = came - forecasts
+    if len(excess) < 2:
+        return by_slot, None
+    second, worst = np.argpartition(excess, -2)[-2:]
+    most = OUTLIER * max(0.0, float(excess[second]))
+    if excess[worst] <= most:
+        return by_slot, None
+    share = float((forecasts[worst] + most) / came[worst])
+    by_slot[worst] *= share
+    return by_slot, (int(worst), share)

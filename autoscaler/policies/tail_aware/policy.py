@@ -1,10 +1,9 @@
-"""The policy: chooses the plan whose replicas and late events together have the lowest cost."""
+"""The policy: carries out each plan in a queue model, on the arrivals that may come, and chooses the cheapest."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import cycle, repeat
-from math import ceil, exp, inf
-from typing import Final
+from math import ceil
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -12,27 +11,36 @@ from autoscaler.model import Alternative, Decision, GroupObservation, Plan, Rece
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, no_change, number
 from autoscaler.policies.settings import PolicySettings
-from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Shape, uncommitted_left_out
-from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.limits import Limit
-from autoscaler.policies.tail_aware.memory import Budget, Handovers, Reports, ScaleDownDelay, ServiceRateCorrection
-from autoscaler.policies.tail_aware.prediction import late_of, late_until, predicted, unforeseen
-from autoscaler.policies.tail_aware.proposals import needed, proposals
-from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Situation, horizon
-from autoscaler.policies.tail_aware.starts import PeakFloor, ReplicaTracker, StartUpTimes
-from contracts.settings import Settings, setting
+from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Floats, Ints
+from autoscaler.policies.tail_aware.forecast import Ensemble, Paths
+from autoscaler.policies.tail_aware.memory import (
+    Budget,
+    Handovers,
+    RecentPeaks,
+    Reports,
+    ServiceRateCorrection,
+    StartUpTimes,
+)
+from autoscaler.policies.tail_aware.plans import PINNED, Plans, add_plans
+from autoscaler.policies.tail_aware.queues import (
+    Execution,
+    Grid,
+    Group,
+    execution_times,
+    late_by_replica,
+    late_of_plans,
+    pooled_need,
+)
+from contracts.settings import Settings, Values, setting
 
-MIN_SLOTS_BETWEEN_DECISIONS: Final = 2
-"""Minimum slots between a tick and a decision before the next one: in one slot, a stream looks like a burst."""
-MIN_SLOTS_BETWEEN_DECISIONS_IN_BURSTS: Final = 1
-"""The same if events arrive in bursts."""
-MAX_STREAM_SLOT_SHARE: Final = 0.6
-"""Maximum share of the arrivals in one slot for which they count as a stream."""
-MAX_CELLS: Final = 200_000
-"""Slots × partitions of the horizon of a start: 200 s of 100 partitions, 2 s of 10,000; at most some tenths of a second
-for a decision."""
-MIN_URGENT_EVENTS: Final = 1.0
-"""Late events beyond the predicted ones for which a decision is urgent."""
+MAX_COUNTS: Final = 6
+"""Replica counts that are considered at first."""
+EAGER_LEAD: Final = 3.0
+"""Factor on `lead_factor` if a rebalance stops all partitions: then it must pay off over a longer time."""
+MIN_LATE: Final = 0.1
+"""Late events under the present plan from which plans are also packed by the waiting events."""
+LARGE: Final = 1_000
+"""Partitions from which fewer counts are considered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,349 +52,314 @@ class TailAwareSettings(Settings):
     most if the SLO is not met."""
     start_price_s: float = setting(1.0, "s", least=0)
     """Cost of starting a replica, in replica-seconds."""
-    patience_s: float = setting(8.0, "s", least=0)
-    """Longest scale-down delay: fewer replicas must suffice this long. Learned from stops that were soon followed by a
-    start."""
-    keep_s: float = setting(300.0, "s", least=0)
-    """Longest time that replicas are kept after a peak because a restart would make events late. Learned from past
-    starts."""
+    change_price_s: float = setting(0.1, "s", least=0)
+    """Cost of a rebalance, in replica-seconds."""
     move_price_s: float = setting(0.02, "s", least=0)
-    """Cost of moving a partition, in replica-seconds. It prevents rebalances for gains within the forecast's noise."""
+    """Cost of moving a partition, in replica-seconds."""
+    keep_s: float = setting(300.0, "s", least=0)
+    """How long replicas are kept after a peak if a start takes longer than the latency target."""
     lead_factor: float = setting(6.5, least=0)
     """Handovers may begin up to lead_factor·t_r early, when fewer events are affected."""
+    REMOVED: ClassVar[Values] = {"patience_s": 8.0}
+
+
+class Situation(NamedTuple):
+    """All that plans are compared by."""
+
+    group: Group
+    present: int
+    """Number of present replicas."""
+    waiting: Floats
+    paths: Paths
+    grid: Grid
+    start_s: float
+    """Time that a new replica needs to start."""
+    paid_s: float
+    """Time for which the replicas of a plan are paid."""
+    interval_s: float
+    least: int
+    """Replicas to keep."""
+
+
+class Candidate(NamedTuple):
+    """A plan with its prediction."""
+
+    owners: Ints
+    replicas: tuple[int, ...]
+    late: float
+    """Expected late events."""
+    late_cost: float
+    cost: float
+    moved: int
+    lasts: bool
+    """Whether no replica has more events in an interval than it can serve in that time."""
 
 
 class TailAware:
-    """Predicts the late events of several plans and chooses the one with the lowest cost.
-
-    Count and assignment are decided together (docs/explanation/the-policy.md). Each tick: learn how events arrive and
-    how many will; think of plans; predict for each which events would be late, those that wait already and those that
-    handovers delay included; take the cheapest.
-    """
+    """Predicts the late events of several plans and chooses the one with the lowest cost."""
 
     name = "tail-aware"
 
     def __init__(self, settings: PolicySettings, options: TailAwareSettings | None = None) -> None:
-        self.settings = settings
-        self.options = options or TailAwareSettings()
+        self.settings, self.options = settings, options or TailAwareSettings()
         self._history = ArrivalHistory()
-        self._demand = Demand()
+        self._ensemble = Ensemble(self._history)
         self._budget = Budget(settings.percentile)
-        self._rate_correction = ServiceRateCorrection(self._budget.allowed_share)
-        self._limit = Limit()
-        self._handovers = Handovers()
-        self._replica_tracker = ReplicaTracker()
+        self._correction = ServiceRateCorrection(self._budget.allowed_share)
         self._startups = StartUpTimes()
-        self._peak_floor = PeakFloor(self.options.keep_s)
-        self._scale_down_delay = ScaleDownDelay(self.options.patience_s)
+        self._handovers = Handovers()
         self._reports = Reports()
-        self._late_upstream = 0.0
-        self._late_meanwhile = 0.0
-        """Late events while a change is postponed."""
-        self.early = False
-        """Whether the last decision was before its tick, at most once in an interval."""
-        self._was_urgent = False  # a short interval does not prove it: the last tick may have been late
+        self._peaks = RecentPeaks(self.options.keep_s)
         self._before: tuple[Situation, Candidate] | None = None
-        """The previous tick and its plan."""
-        self._earlier: tuple[Situation, Candidate, Floats] | None = None
-        """The tick before that, its plan, and the arrivals in between."""
+        """The last tick and its plan."""
         self._numbers: dict[str, int] = {}
-        """Number of each replica at the previous tick, by name."""
+        """Number of each replica at the last tick, by name."""
+        self._modelled: dict[str, float] = {}
+        """Late events of the last interval by replica, according to the queue model."""
+        self._late_upstream = 0.0
+        self._urgent = False
+        self.early = False
+        """Whether the last decision was made between two ticks. There is at most one in an interval."""
         self.late = 0.0
-        """Late events of the last tick, including upstream."""
+        """Late events of the last interval, including upstream."""
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the cheapest plan."""
-        self._reports.record_reports(observation)
+        self._reports.add(observation)
         self._late_upstream += observation.late_upstream
+        urgent, self._urgent = self._urgent, False
         if not observation.partitions:
             return no_change(observation, "the topic has no partitions")
-        urgent, self._was_urgent = self._was_urgent, False
-        if urgent and self._before is not None and self._history.early(observation):
-            return self._decide_early(observation, *self._before)
-        now = self._forecast(observation)
-        kept = self._kept(observation, now)
-        found = _weighed_plans(now, kept)
-        chosen = self._choose(observation, now, found, kept)
-        self._book(now, chosen, observation)
+        if urgent and self._before is not None and self._history.begin(observation.recent):
+            self.early = True
+            now = self._meanwhile(observation, self._before[0])
+        else:
+            self.early = False
+            now = self._at_tick(observation)
+        found = self._compare(now)
+        least = now.present if self.early else min(now.present, now.least)
+        allowed = [one for one in found if len(one.replicas) >= now.present or (one.lasts and not self.early)]
+        if not allowed:
+            return no_change(observation, "no change before the next tick would help")
+        chosen = min([one for one in allowed if len(one.replicas) >= least] or allowed, key=_cost)
+        if not self.early:
+            self._before = now, chosen
         return self._decision(observation, now, chosen, found)
 
     def urgent(self, arrived: RecentArrivals) -> bool:
-        """Return whether more events since the last tick would be late than predicted.
-
-        At most once between two ticks, and not close to one.
-        """
+        """Return whether more events since the last tick would be late than predicted. At most once between ticks."""
         if self._before is None or self.early:
             return False
-        then, chosen = self._before
-        slots, whole = len(arrived.counts), len(self._history.last)
-        bursts = self._history.in_bursts(MAX_STREAM_SLOT_SHARE)
-        apart = MIN_SLOTS_BETWEEN_DECISIONS_IN_BURSTS if bursts else MIN_SLOTS_BETWEEN_DECISIONS
-        if not apart <= slots <= whole - apart or arrived.counts.shape[1] != len(then.owners):
+        now, chosen = self._before
+        slots = len(arrived.counts)
+        least = 1 if self._history.in_bursts else 2  # one slot of a stream looks like a burst
+        if not least <= slots <= len(self._history.last) - least or not arrived.counts.any():
             return False
-        late = late_of(then, chosen, np.asarray(arrived.counts, np.float64))
-        self._was_urgent = late > chosen.late + MIN_URGENT_EVENTS
-        return self._was_urgent
+        if arrived.counts.shape[1] != len(now.group.owners):
+            return False
+        counts = np.asarray(arrived.counts, np.float64)
+        late = _replayed(now, chosen, np.stack((counts, np.zeros_like(counts))))[1].sum(axis=1)
+        self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)
+        return self._urgent
 
-    def _decide_early(self, observation: GroupObservation, then: Situation, before: Candidate) -> Decision:
-        """Decide before the tick, from the arrivals since the last one. Nothing is learned, and no replica stops."""
-        self.early = True
-        begun, numbers = self._history.begun, self._numbers
-        growth = _growth(begun, len(self._history.last), float(then.sizes.sum()))
-        owners, serving = (
-            _places(observation, by) for by in (observation.assignment, self._replica_tracker.now(observation))
-        )
-        _, rates = self._rates(observation)
-        now = replace(
-            then,
-            waiting=self._waiting(observation, serving, rates),
-            # the intervals to come are as those that were: what has come of this one comes in the next one again
-            expected=np.roll(growth * then.expected, -len(begun), axis=1),
-            surprises=np.roll(growth * then.surprises, -len(begun), axis=1),
-            sizes=np.maximum(growth * then.sizes, begun.sum(axis=0)),
-            owners=owners,
-            serving=serving,
-            starting_s=self._startups.remaining_s(observation, then.start_s),
-            in_handover_s=self._handovers.remaining_s(observation),
-            rates=rates,
-            numbered_rates=np.concatenate([rates, then.numbered_rates[len(then.rates) :]]),
-        )
-        requested = len(now.rates)
-        found = [one for one in _weighed_plans(now) if len(one.replicas) >= requested]
-        if not found:
-            return no_change(observation, "no change before the next tick would help")
-        chosen = min(found, key=_cost)
-        self._scale_down_delay.note(observation.at_s, requested, len(chosen.replicas))
-        decision = self._decision(observation, now, chosen, found)
-        self._numbers = numbers  # the interval is compared by those of its tick
-        return decision
-
-    def _book(self, now: Situation, chosen: Candidate, observation: GroupObservation) -> None:
-        """Book the late ones of the last interval: as replicas report them, of each that does not by a replay."""
-        arrived, before = self._history.last, self._before
-        if before is not None and len(before[0].owners) != len(now.owners):
-            before = None
-        if before is not None:
-            self._compare(observation, before, arrived)
-        self._earlier = None if before is None else (*before, arrived)
-        self._before = now, chosen
-        replayed = self._reports.replayed(observation, self._before, before, arrived, self._numbers)
-        late = self._reports.book(replayed)
-        self._peak_floor.book(late, self._startups)
-        self._late_meanwhile += late
-        self.late = late + self._late_upstream
-        self._late_upstream = 0
-        self._budget.book(self.late, now.arrived)
-
-    def _compare(self, observation: GroupObservation, before: tuple[Situation, Candidate], arrived: Floats) -> None:
-        """Learn from what replicas report beyond what the interval explains."""
-        self._rate_correction.keep(observation.replica_names)
-        if self._limit.rate < inf:
-            # the limit, not the replicas, makes events late
-            self._rate_correction = ServiceRateCorrection(self._budget.allowed_share)
-            return
-        if self._startups.quiet < 2:
-            return  # the late events waited for a start, whichever replica has them now
-        explained, owners = late_until(*before, arrived), before[1].owners
-        known = observation.commit_age_s == 0  # else what waits is not known well enough to prove anything
-        if known and self._earlier is not None and _unchanged(*self._earlier[:2], *before):
-            explained -= unforeseen(self._earlier, *before, arrived)
-        got = np.bincount(owners, arrived.sum(axis=0), minlength=len(explained))
-        for replica in observation.replicas:
-            number = self._numbers.get(replica.name)
-            late = self._reports.reported_late.get(replica.name)
-            if late is not None and number is not None and number < len(explained):
-                self._rate_correction.learn(replica.name, late, float(explained[number]), float(got[number]))
-
-    def _forecast(self, observation: GroupObservation) -> Situation:
-        """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
-        self.early = False
+    def _at_tick(self, observation: GroupObservation) -> Situation:
+        """Learn from the last interval; return the situation."""
+        history, grid_before = self._history, self._before
         self._startups.observe(observation)
-        counts = self._history.observe(observation)
-        history, options = self._history, self.options
-        ahead = horizon(
-            interval_s=history.interval_s,
-            reach_s=max(self.settings.latency_target_s, observation.rebalance_time_s * (1 + self.options.lead_factor)),
-            startup_s=self._startup_s(observation),
-            most=MAX_CELLS // history.last.size,
-        )
-        self._demand.observe(history.usual, history.surprising, lead=ahead.intervals[-1])
+        counts = history.observe(observation)
+        if grid_before is not None and len(grid_before[0].group.owners) == len(counts):
+            self._learn(observation, *grid_before)
+        self.late = self._reports.book(self._modelled) + self._late_upstream
+        self._late_upstream = 0.0
+        self._budget.book(self.late, float(counts.sum()))
+        start_s = self._startups.typical_s(observation.startup_s)
+        interval_s = history.interval_s
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
-        demand = [self._demand.ahead_with_inflow(observation.inflow, intervals) for intervals in ahead.intervals]
-        shapes = history.shapes
-        surprises = self._demand.surprises()
-        slots = ceil(ahead.until_s / history.slot_s - 1e-9)
-
-        def arrivals_of(scenario: Iterable[Shape], times: float) -> Floats:
-            # a forecast error concerns the next interval: it adds nothing to later ones with higher forecasts
-            each = zip(scenario, demand, strict=False)
-            parts = [one.factor * one.own * np.maximum(events, times * demand[0]) for one, events in each]
-            return np.concatenate(parts)[:slots]
-
-        # keep the order of the intervals: to repeat one with two bursts would double the events
-        scenarios = [cycle(shapes[first:] + shapes[:first]) for first in range(len(shapes))]
-        owners, serving = (
-            _places(observation, by) for by in (observation.assignment, self._replica_tracker.now(observation))
-        )
-        self._limit.observe(observation, serving, _lag(observation), counts, _observed_rates(observation))
-        typical_rate, rates = self._rates(observation)
+        pause_s = observation.rebalance_time_s
+        lead_s = pause_s * (1 + self.options.lead_factor * (EAGER_LEAD if observation.stops_all else 1))
+        near = max(1, ceil(max(target_s, lead_s) / interval_s - 1e-9))
+        far = ceil((start_s + interval_s) / interval_s - 1e-9) if start_s > 0 else 0
+        horizon = max(near, far)
+        self._ensemble.observe(counts, horizon, observation.inflow)
+        group, waiting = self._group(observation)
+        rate = float(group.rates[-1])
+        lead = 1 + max(1, ceil(start_s / interval_s - 1e-9))
+        if start_s > target_s:  # until a surge is observed and a new replica has started, the present ones serve alone
+            if not self._numbers:
+                self._peaks.observe(observation.at_s, 0.0, observation.requested_replicas)
+            newest = history.intervals[-lead - 1 :].sum(axis=2).reshape(1, -1)
+            need = pooled_need(newest, 0.0, rate, history.slot_s, target_s, len(counts))
+            self._peaks.observe(observation.at_s, float(counts.sum()), int(need[0]))
+        present = len(observation.replicas)
         return Situation(
-            arrived=float(counts.sum()),
-            waiting=self._waiting(observation, serving, rates),
-            expected=np.array([arrivals_of(scenario, 0.0) for scenario in scenarios]),
-            chances=np.array([one.weight for one in shapes]),
-            surprises=np.array([arrivals_of(repeat(one.shape), one.factor) for one in surprises]).reshape(
-                -1, slots, len(owners)
+            group=group,
+            present=present,
+            waiting=waiting,
+            paths=self._ensemble.paths(horizon, float(group.rates[:present].sum()) or rate),
+            grid=Grid(
+                history.slot_s, history.begin_s, target_s, interval_s + pause_s + start_s + 0.5 * target_s, start_s > 0
             ),
-            surprise_chances=np.array([one.chance for one in surprises]),
-            headroom=np.array([one.factor for one in surprises]),
-            saved_s=history.interval_s + observation.rebalance_time_s + ahead.start_s + 0.5 * target_s,
-            paid_s=ahead.near_s,
-            variance=self._demand.variance(),
-            sizes=self._limit.served_of(np.maximum(demand[0], demand[-1]), history.interval_s),
+            start_s=start_s,
+            paid_s=near * interval_s,
+            interval_s=interval_s,
+            least=self._peaks.least(lead),
+        )
+
+    def _meanwhile(self, observation: GroupObservation, then: Situation) -> Situation:
+        """Return the situation between two ticks: that of the last tick, with the arrivals since then."""
+        begun, growth = self._history.begun, 1.0
+        by_slot, came = begun.sum(axis=1), float(begun.sum())
+        predicted = float(then.paths.sizes.sum())
+        if predicted > 0 and by_slot.max() <= 0.6 * came:  # in a burst, the beginning says nothing of the rest
+            growth = max(1.0, came * len(self._history.last) / len(begun) / predicted)
+        group, waiting = self._group(observation)
+        events = growth * np.roll(then.paths.events, -len(begun), axis=1)
+        paths = then.paths._replace(events=events, sizes=growth * then.paths.sizes)
+        return then._replace(group=group, waiting=waiting, paths=paths, present=len(observation.replicas))
+
+    def _group(self, observation: GroupObservation) -> tuple[Group, Floats]:
+        """Return the group with numbered replicas, new ones included, and the waiting events."""
+        replicas, startups = observation.replicas, self._startups
+        start_s = startups.typical_s(observation.startup_s)
+        index = {name: place for place, name in enumerate(observation.replica_names)}
+        owners, serving = (
+            np.array([index.get(names.get(load.partition, ""), -1) for load in observation.partitions], np.int64)
+            for names in (observation.assignment, startups.serving(observation))
+        )
+        self._correction.keep(observation.replica_names)
+        new, typical = len(owners), observation.service_rate * self._correction.factor()
+        each = [(one.service_rate or observation.service_rate) * self._correction.factor(one.name) for one in replicas]
+        group = Group(
             owners=owners,
             serving=serving,
-            starting_s=ahead.seen_s(self._startups.remaining_s(observation, ahead.startup_s)),
             in_handover_s=self._handovers.remaining_s(observation),
-            rates=rates,
-            numbered_rates=np.concatenate([rates, np.full(len(owners), typical_rate)]),
-            typical_rate=typical_rate,
-            capacity=history.capacity(typical_rate, target_s),
-            limit=self._limit.rate,
-            slot_s=history.slot_s,
-            begin_s=history.begin_s,
-            target_s=target_s,
+            starting_s=np.array([*startups.remaining_s(observation, start_s), *[start_s] * new]),
+            rates=np.array([*each, *[typical] * new]),
             pause_s=observation.rebalance_time_s,
             stops_all=observation.stops_all,
-            start_s=ahead.start_s,
-            late_price_s=options.price / (observation.service_rate * self._budget.allowed_share),
-            scarcity=self._budget.scarcity,
-            start_price_s=options.start_price_s,
-            move_price_s=options.move_price_s,
-            tail_slots=len(history.last),
         )
+        lag = np.array([float(load.lag) for load in observation.partitions])
+        if observation.commit_age_s:
+            # events that were served since the commits still count as lag
+            held = np.bincount(serving + 1, lag, minlength=len(group.rates) + 1)
+            done = np.append(0.0, group.rates * observation.commit_age_s)
+            lag = lag * (np.maximum(0.0, held - done) / np.maximum(1.0, held))[serving + 1]
+        return group, self._history.waiting(lag, self.settings.latency_target_s)
 
-    def _rates(self, observation: GroupObservation) -> tuple[float, Floats]:
-        least, slower = self._limit.least_rate, self._rate_correction.slower
-        each = np.maximum(_observed_rates(observation), least) * [slower(one.name) for one in observation.replicas]
-        return max(observation.service_rate, least) * exp(-self._rate_correction.typical), each
+    def _learn(self, observation: GroupObservation, then: Situation, chosen: Candidate) -> None:
+        """Compare the reports with a replay of the last interval."""
+        arrived = self._history.last
+        due, every = _replayed(then, chosen, arrived[None], due_s=len(arrived) * then.grid.slot_s)[:, 0]
+        got = np.bincount(chosen.owners, arrived.sum(axis=0), minlength=len(every))  # by replica
+        self._modelled = {name: float(due[place]) for name, place in self._numbers.items()}
+        present = set(observation.replica_names)
+        for name, late in self._reports.reported.items():
+            place = self._numbers.get(name)
+            if place is not None and name in present:
+                self._correction.learn(name, late, float(every[place]), float(got[place]))
 
-    def _waiting(self, observation: GroupObservation, owners: Ints, rates: Floats) -> Floats:
-        left = uncommitted_left_out(_lag(observation), owners, rates * observation.commit_age_s)
-        return self._history.waiting(left, self.settings.latency_target_s)
+    def _compare(self, now: Situation) -> list[Candidate]:
+        """Return the plans that could follow, with their predictions."""
+        group, paths, grid = now.group, now.paths, now.grid
+        partitions = len(group.owners)
+        found, done = Plans([], []), list[Candidate]()
+        if now.present and (group.owners >= 0).all():
+            found.owners.append(group.owners)
+            found.replicas.append(tuple(range(now.present)))
+        loads = [paths.sizes + 1e-6]
+        if len(found.owners):
+            done = self._predicted(now, found, 0)
+            if done[0].late > MIN_LATE:
+                loads.append(paths.sizes + now.waiting.sum(axis=0) + 1e-6)
+        by_path = paths.events.sum(axis=2)
+        waits = float(now.waiting.sum())
+        needs = pooled_need(by_path, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, partitions)
+        wanted = {*needs.tolist(), *(needs + 1).tolist(), now.present, now.present - 1}
+        counts = sorted(wanted & {*range(1, partitions + 1)})
+        most = MAX_COUNTS if partitions < LARGE else 2
+        while counts:
+            if len(counts) > most:
+                counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
+            add_plans(found, group, loads, now.present, counts)
+            done += self._predicted(now, found, len(done))
+            best, top = min(done, key=_cost), counts[-1]
+            # partitions cannot be shared: more replicas may be needed than for one queue
+            limit = min(partitions, len(best.replicas) + int(best.late_cost / now.paid_s))
+            counts, most = list(range(top + 1, limit + 1)), 3
+        return done
 
-    def _startup_s(self, observation: GroupObservation) -> float:
-        return self._startups.typical_s(observation.startup_s, self._history.interval_s)
-
-    def _kept(self, observation: GroupObservation, now: Situation) -> int:
-        """Return how many replicas recent peaks need; 0 if a start is fast enough."""
-        startup_s, history = self._startup_s(observation), self._history
-        if startup_s <= now.target_s:
-            return 0
-        usual = history.usual.sum(axis=0)
-        served = self._limit.served_of(usual, history.interval_s)
-        let_through = served.sum() / max(1.0, usual.sum())
-        self._peak_floor.observe(
-            observation.at_s,
-            let_through * history.last,
-            history.slot_s,
-            startup_s=startup_s,
-            rate=now.typical_rate,
-            target_s=now.target_s,
-            most=needed(replace(now, sizes=served), 0),
-        )
-        return self._peak_floor.least(observation.at_s, now.late_price_s * self._budget.scarcity())
-
-    def _choose(self, observation: GroupObservation, now: Situation, found: list[Candidate], kept: int) -> Candidate:
-        """Return the cheapest; with fewer replicas only where those can go on so, and fewer have sufficed for a while.
-
-        A replica may be saved by living on the slack of W, but is not stopped for it: it would come back at once. Where
-        starts take time, what fell of late may come back as fast: replicas that it would need sooner are not stopped.
-        """
-        requested = len(now.rates)
-        allowed = [one for one in found if one.lasts or len(one.replicas) >= requested] or found
-        best = min(allowed, key=_cost)
-        reserve = needed(now, self._demand.fall()) if now.start_s > 0 else 0
-        wanted = max(len(best.replicas), reserve)
-        least = min(requested, max(kept, self._scale_down_delay.least(observation.at_s, wanted)))
-        enough = [one for one in allowed if len(one.replicas) >= least]
-        chosen = self._overdue_change(min(enough, key=_cost, default=best), enough)
-        self._scale_down_delay.note(observation.at_s, requested, len(chosen.replicas))
-        return chosen
-
-    def _overdue_change(self, chosen: Candidate, others: list[Candidate]) -> Candidate:
-        """Stop postponing a disruptive change once waiting has cost as many late events as the change would.
-
-        Else a change that makes more events late within the horizon than no change, such as a stop of the whole group,
-        would be postponed at every tick (ski rental, as in `PeakFloor`).
-        """
-        change = min((one for one in others if one.lasts), key=_cost, default=chosen)
-        if chosen.lasts or chosen.moved or change.late <= chosen.late:
-            self._late_meanwhile = 0.0
-            return chosen
-        return change if self._late_meanwhile >= change.late else chosen
+    def _predicted(self, now: Situation, found: Plans, known: int) -> list[Candidate]:
+        """Return predictions of all plans but the first `known`."""
+        # the first plan is the one to which the queue model compares all others
+        first = min(known, 1)
+        owners = np.array(found.owners[:first] + found.owners[known:])
+        each = found.replicas[:first] + found.replicas[known:]
+        group, paths, options = now.group, now.paths, self.options
+        highest = int(max(owners.max(), *map(max, each), now.present - 1)) + 1
+        seen = group._replace(rates=group.rates[:highest], starting_s=group.starting_s[:highest])
+        lost, every = late_of_plans(now.waiting, paths.events, owners, seen, now.grid)
+        middle = paths.middle
+        late = lost @ paths.weights + every[:, middle] - lost[:, middle]  # and what is expected later
+        moves = owners != group.owners
+        moved = np.count_nonzero(moves, axis=1)
+        counts = np.array([len(one) for one in each])
+        starts = np.array([sum(one >= now.present for one in replicas) for replicas in each])
+        price = options.price / (group.rates[-1] * self._budget.allowed_share)
+        late_cost = price * late * self._budget.factor(late)
+        cost = counts * now.paid_s + starts * options.start_price_s + late_cost
+        cost += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != now.present))
+        cost += PINNED * np.count_nonzero(moves & (group.in_handover_s > 0), axis=1)
+        done = []
+        for place, (plan, replicas) in enumerate(zip(owners, each, strict=True)):
+            load = np.bincount(plan, paths.sizes, minlength=highest)
+            shared = np.bincount(plan, minlength=highest) > 1
+            lasts = bool((load <= seen.rates * now.interval_s)[shared].all())
+            figures = float(late[place]), float(late_cost[place]), float(cost[place]), int(moved[place])
+            done.append(Candidate(plan, replicas, *figures, lasts))
+        return done[first:]
 
     def _decision(
         self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]
     ) -> Decision:
         names = dict(enumerate(observation.replica_names))
         fresh = fresh_names(self.settings.replica_prefix, {*names.values(), *observation.assignment.values()})
-        names |= {replica: next(fresh) for replica in chosen.replicas if replica >= len(now.rates)}
-        self._numbers = {name: number for number, name in names.items()}
+        names |= {replica: next(fresh) for replica in chosen.replicas if replica >= now.present}
+        if not self.early:
+            self._numbers = {name: place for place, name in names.items()}
         partitions = [load.partition for load in observation.partitions]
         owners = dict(zip(partitions, map(names.__getitem__, chosen.owners.tolist()), strict=True))
-        moved = np.flatnonzero(chosen.owners != now.owners).tolist()
+        moved = np.flatnonzero(chosen.owners != now.group.owners).tolist()
         self._handovers.begin(observation, [partitions[place] for place in moved])
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
-        decision = change(observation, plan, _why(now, chosen, found))
-        return replace(decision, alternatives=tuple(_weighed(now, chosen, found)))
+        decision = change(observation, plan, _why(now, chosen, found) + self._out_of_reach(now, found))
+        return replace(decision, alternatives=tuple(_alternatives(now, chosen, found)))
+
+    def _out_of_reach(self, now: Situation, found: list[Candidate]) -> str:
+        """Return a text if no plan meets the SLO within the horizon because a start comes too late; else none."""
+        paths, late = now.paths, min(one.late for one in found)
+        middle = paths.events[[paths.middle]].sum(axis=2)
+        waits, rate = float(now.waiting.sum()), float(now.group.rates[-1])
+        need = int(pooled_need(middle, waits, rate, now.grid.slot_s, now.grid.target_s, len(now.group.owners))[0])
+        if not now.start_s or need <= now.present or late <= self._budget.allowed_share * (waits + middle.sum()) + 1:
+            return ""
+        return f"; out of reach: needs {need} replicas {number(now.start_s)} s earlier"
 
 
-def _unchanged(earlier: Situation, its_choice: Candidate, then: Situation, chosen: Candidate) -> bool:
-    """Return whether nothing started or moved during two intervals.
-
-    Else the waiting events may have waited for a start or a handover that took longer than predicted.
-    """
-    after = (its_choice.owners, then.serving, then.owners, chosen.owners)
-    return all(np.array_equal(earlier.serving, owners) for owners in after)
-
-
-def _growth(begun: Floats, whole: int, predicted_events: float) -> float:
-    """Return the arrivals of an even stream as a multiple of the predicted ones, at least 1; 1 for bursts.
-
-    begun: events of the first slots of `whole`, shape (slots, partitions). predicted_events: of all slots.
-    """
-    by_slot = begun.sum(axis=1)
-    came = float(by_slot.sum())
-    if predicted_events <= 0 or by_slot.max() > MAX_STREAM_SLOT_SHARE * came:
-        return 1.0
-    return max(1.0, came * whole / len(begun) / predicted_events)
-
-
-def _places(observation: GroupObservation, names: Mapping[int, str]) -> Ints:
-    """Return the replica of each partition by its place in the observation, −1 for none. names: by partition."""
-    index = {name: number for number, name in enumerate(observation.replica_names)}
-    return np.array([index.get(names.get(load.partition, ""), -1) for load in observation.partitions], np.int64)
-
-
-def _lag(observation: GroupObservation) -> Floats:
-    return np.array([float(load.lag) for load in observation.partitions])
-
-
-def _observed_rates(observation: GroupObservation) -> Floats:
-    return np.array([one.service_rate or observation.service_rate for one in observation.replicas])
-
-
-def _weighed_plans(now: Situation, kept: int = 0) -> list[Candidate]:
-    different = {(plan.owners.tobytes(), plan.replicas): plan for plan in proposals(now, kept)}
-    return [predicted(now, plan) for plan in different.values()]
+def _replayed(now: Situation, plan: Candidate, paths: Floats, due_s: float = 0.0) -> Floats:
+    """Return the late events by kind, path and replica under a plan: those due until `due_s`, and all."""
+    highest = max(int(plan.owners.max()), *plan.replicas, now.present - 1) + 1
+    group = now.group._replace(rates=now.group.rates[:highest], starting_s=now.group.starting_s[:highest])
+    switch_s, ready_s, _ = execution_times(plan.owners, group)
+    some = np.arange(len(plan.owners))
+    execution = Execution(some, group.serving, plan.owners, switch_s, ready_s, group.rates)
+    return late_by_replica(now.waiting, paths, execution, now.grid._replace(saved_s=due_s, extrapolate=False))
 
 
 def _cost(one: Candidate) -> float:
     return one.cost
 
 
-def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Iterator[Alternative]:
+def _alternatives(now: Situation, chosen: Candidate, found: list[Candidate]) -> Iterator[Alternative]:
     cheapest: dict[int, Candidate] = {}
     for one in sorted(found, key=_cost):
         cheapest.setdefault(len(one.replicas), one)
@@ -396,14 +369,14 @@ def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Itera
 
 
 def _in_sla(now: Situation, one: Candidate) -> float:
-    events = max(1.0, float(now.waiting.sum() + now.expected[0].sum()))
+    events = max(1.0, float(now.waiting.sum() + now.paths.events[now.paths.middle].sum()))
     return min(1.0, max(0.0, 1 - one.late / events))
 
 
 def _why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:
-    text = f"{number(float(now.sizes.sum()))} events expected per interval; {_describe(now, chosen)}"
-    staying = next((one for one in found if not one.moved and len(one.replicas) == len(now.rates)), None)
-    if staying is not None and staying is not chosen and (chosen.moved or len(chosen.replicas) != len(now.rates)):
+    text = f"{number(float(now.paths.sizes.sum()))} events expected per interval; {_describe(now, chosen)}"
+    staying = next((one for one in found if not one.moved and len(one.replicas) == now.present), None)
+    if staying is not None and staying is not chosen and (chosen.moved or len(chosen.replicas) != now.present):
         return f"{text}; without a change: {_describe(now, staying).removeprefix('with ')}"
     others = [one for one in found if len(one.replicas) != len(chosen.replicas)]
     return f"{text}, {_describe(now, min(others, key=_cost))}" if others else text

@@ -1,393 +1,278 @@
-"""Queue model of the replicas: which events are late.
+"""Queue model of the replicas: which events are late if a plan is carried out.
 
-A replica serves its events at rate μ, oldest first. The events of one slot arrive together, at the time of the first
-(the worst case). Each is due W later (Lindley's recursion on slots).
+A replica serves its events at rate μ, oldest first. Events of a slot arrive together (Lindley's recursion on slots).
 """
 
-from math import erf, exp, inf, pi, sqrt
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.policies.tail_aware.situation import Floats, Ints
-
-HALVINGS: Final = 12
-"""Steps of the search for a replica's capacity: to within 1/4096 of μ."""
-IDLE: Final = 0.05
-"""Minimum idle share of a replica's time in which its remaining queue is assumed to be served."""
-NEGLIGIBLE: Final = 1e-6
-"""Events."""
+from autoscaler.policies.tail_aware.arrivals import Flags, Floats, Ints
 
 
-def capacity_of(row: Floats, service_rate: float, slot_s: float, target_s: float) -> float:
-    """Return how many events per interval a replica serves in time where they lie as in `row`.
+class Group(NamedTuple):
+    """The group at a decision. Replicas are numbered. New replicas have the numbers after the present ones."""
 
-    row: events by slot, of intervals one after the other, as multiples of what an interval has on average. Between μ·W
-    (all at once) and μ·interval (evenly).
-    """
-    most = service_rate * (len(row) * slot_s) / float(row.sum())
-    return _capacity_up_to(most, row, service_rate, slot_s, target_s)
-
-
-@compiled
-def _capacity_up_to(most: float, row: Floats, service_rate: float, slot_s: float, target_s: float) -> float:
-    low, middle, high = 0.0, most, most
-    for halving in range(HALVINGS + 1):
-        free_s = late = 0.0
-        for slot in range(len(row)):
-            at_s = slot * slot_s
-            free_s, more = _serve(free_s, at_s, row[slot] * middle, at_s + target_s, service_rate, inf)
-            late += more
-        if late > NEGLIGIBLE:
-            high = middle
-        elif halving == 0:
-            return most
-        else:
-            low = middle
-        middle = (low + high) / 2
-    return max(low, NEGLIGIBLE)
-
-
-class Events(NamedTuple):
-    """Waiting events and possible arrivals."""
-
-    waiting: Floats
-    """Events that wait, by age and partition, shape (slots, partitions); row i arrived (slots − i) slots ago."""
-    expected: Floats
-    """Events that will arrive in each scenario, shape (scenarios, slots, partitions)."""
-    surprises: Floats
-    """The same for scenarios of forecast errors."""
-    variance: Floats
-    """Variance of the expected sum over slots, by partition."""
-
-
-class PlanExecution(NamedTuple):
-    """Execution of a plan, per partition: who serves it now, who will, and when the switch happens. −1: no replica."""
-
-    before: Ints
-    """Replica that serves it now."""
     owners: Ints
-    """Replica that serves it under the plan."""
-    switch_s: Floats
-    """Time until which the previous replica serves it because its successor is starting; 0: it is not starting."""
-    ready_s: Floats
-    """Time from which the successor serves it; 0: it does already. A replica waits for the last of its partitions.
-    Events are due as before."""
-    service_rate: Floats
-    """μ of each replica, events/s."""
+    """Planned replica of each partition; −1: none."""
+    serving: Ints
+    """Replica that serves each partition now; −1: none."""
+    in_handover_s: Floats
+    """Remaining pause of each partition, seconds."""
+    starting_s: Floats
+    """Time until each replica has started, seconds."""
+    rates: Floats
+    """Service rate (μ) of each replica, events/s."""
+    pause_s: float
+    """Pause of a partition that moves."""
+    stops_all: bool
+    """Whether all partitions pause if one moves."""
 
 
-class TimeGrid(NamedTuple):
-    """Times in s from now."""
+class Grid(NamedTuple):
+    """Times in seconds from now."""
 
     slot_s: float
     begin_s: float
-    """Offset of the arrivals within a slot."""
+    """Offset of the arrivals within their slot."""
     target_s: float
-    until_s: float
-    """Events that are served later do not count."""
     saved_s: float
     """Events that are due later can still be saved by the next decision."""
-    tail_slots: int
-    """Last slots of the grid, from which later arrivals are extrapolated."""
     extrapolate: bool
-    """Whether arrivals after the grid count until the remaining queue is served: they are late, too."""
+    """Whether the queues at the end of a path count until they are served."""
+
+
+class Execution(NamedTuple):
+    """Execution of a plan for some partitions. The first four have an entry per partition in question."""
+
+    some: Ints
+    """The partitions."""
+    before: Ints
+    owners: Ints
+    switch_s: Floats
+    """Until then the previous replica serves the partition, because its successor starts."""
+    ready_s: Floats
+    """From then on its successor serves it; 0: it does already."""
+    rates: Floats
+    """μ of each replica."""
 
 
 @compiled
-def late_by_scenario(events: Events, some: Ints, execution: PlanExecution, grid: TimeGrid) -> Floats:
-    """Return the late events of each replica in each scenario, shape (2 · scenarios + surprises, replicas).
+def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, grid: Grid) -> tuple[Floats, Floats]:
+    """Return the late events of each plan on each path: those that no later decision can save, and all.
 
-    Rows: expected scenarios; the same without variance, only events that cannot be saved (due by `saved_s`); scenarios
-    of forecast errors. some: the partitions in question, in rising order, to which `execution` applies.
+    waiting: by age and partition. paths: by path, slot and partition. plans: owners by plan and partition. The first
+    plan is computed completely. For all others, only replicas for which something differs from it are computed.
     """
-    scenarios = len(events.expected)
-    late = np.zeros((2 * scenarios + len(events.surprises), len(execution.service_rate)))
-    routes = _routes(some, execution, events.variance)
-    now_s, idle_s = np.zeros(len(events.waiting)), np.zeros(len(execution.service_rate))
-    there, waiting_s = _routed(routes, events.waiting, now_s, idle_s, execution.service_rate)
-    first = _first(there, execution.service_rate, grid)
-    for scenario in range(scenarios):
-        coming = _coming_to(routes, events.expected[scenario], waiting_s, execution.service_rate, grid)
-        late[scenario], late[scenarios + scenario] = _served(routes, there, coming, first, execution.service_rate, grid)
-    for scenario in range(len(events.surprises)):
-        coming = _coming_to(routes, events.surprises[scenario], waiting_s, execution.service_rate, grid)
-        late[2 * scenarios + scenario] = _served(routes, there, coming, first, execution.service_rate, grid)[1]
-    return late
+    partitions, replicas, busy = plans.shape[1], len(group.rates), _busy(waiting, paths)
+    lost, every = np.zeros((len(plans), len(paths))), np.zeros((len(plans), len(paths)))
+    base_lost, base_every = np.zeros((len(paths), replicas)), np.zeros((len(paths), replicas))
+    for plan in range(len(plans)):
+        owners = plans[plan]
+        affected = np.zeros(replicas, np.bool_)
+        switch_s, ready_s, moves = execution_times(owners, group)
+        for partition in range(partitions):
+            if plan == 0 or owners[partition] != plans[0, partition]:
+                for replica in (owners[partition], plans[0, partition], group.serving[partition]):
+                    if replica >= 0:
+                        affected[replica] = True
+        if plan == 0 or (group.stops_all and moves):
+            affected[:] = True
+        these = np.flatnonzero(affected)
+        place = np.full(replicas + 1, -1)  # the last one stands for no replica
+        place[these] = np.arange(len(these))
+        some = np.flatnonzero((place[owners] >= 0) | (place[group.serving] >= 0))
+        execution = Execution(
+            some, place[group.serving[some]], place[owners[some]], switch_s[some], ready_s[some], group.rates[these]
+        )
+        late = _late_by_replica(waiting, paths, busy, execution, grid)
+        if plan == 0:
+            base_lost, base_every = late[0], late[1]
+        for path in range(len(paths)):
+            lost[plan, path] = late[0, path].sum()
+            every[plan, path] = late[1, path].sum()
+            for replica in range(replicas):
+                if not affected[replica]:
+                    lost[plan, path] += base_lost[path, replica]
+                    every[plan, path] += base_every[path, replica]
+    return lost, every
 
 
 @compiled
-def late_of_change(
-    staying: Floats,
-    their_rates: Floats,
-    everything: bool,
-    planned: Ints,
-    events: Events,
-    execution: PlanExecution,
-    grid: TimeGrid,
-) -> Floats:
-    """Return `late_by_scenario` of all partitions, where only replicas are looked at for which something changes.
-
-    staying: the same if nothing changed, of the replicas there are now. their_rates: μ of each of them then.
-    everything: it changes for all. planned: who would serve each partition if nothing changed.
-    """
-    before, owners, rates = execution.before, execution.owners, execution.service_rate
-    replicas, present = len(rates), len(their_rates)
-    changed = np.zeros(replicas, np.int64)
-    for replica in range(present):
-        changed[replica] = everything or rates[replica] != their_rates[replica]
-    for partition in range(len(owners)):
-        if owners[partition] != before[partition] or owners[partition] != planned[partition]:
-            changed[owners[partition]] = 1
-            if before[partition] >= 0:
-                changed[before[partition]] = 1
-            if planned[partition] >= 0:
-                changed[planned[partition]] = 1
-    these = np.flatnonzero(changed)
-    place = np.full(replicas + 1, -1)  # the last one stands for no owner
-    place[these] = np.arange(len(these))
-    some = np.flatnonzero(place[owners] >= 0)
-    switch_s, ready_s = execution.switch_s[some], execution.ready_s[some]
-    there = PlanExecution(place[before[some]], place[owners[some]], switch_s, ready_s, rates[these])
-    late_there = late_by_scenario(events, some, there, grid)
-    late = np.zeros((len(staying), replicas))
-    for scenario in range(len(staying)):
-        late[scenario, :present] = staying[scenario]
-        for index in range(len(these)):
-            late[scenario, these[index]] = late_there[scenario, index]
-    return late
-
-
-@compiled
-def plan_execution(
-    before: Ints,
-    planned: Ints,
-    in_handover_s: Floats,
-    starting_s: Floats,
-    owners: Ints,
-    start_s: float,
-    pause_s: float,
-    stops_all: bool,
-) -> tuple[Floats, Floats]:
-    """Return `PlanExecution.switch_s` and `PlanExecution.ready_s`.
-
-    before: who serves each partition now. planned: who does, or will once it has started, if nothing changes.
-    in_handover_s: how long handovers still take that are under way. starting_s: how long each replica that is there
-    still takes to start; new ones serve from start_s. pause_s: of a partition that moves, stops_all: of all when one
-    moves.
-    """
-    switch_s, ready_s = np.zeros(len(owners)), in_handover_s.copy()
+def execution_times(owners: Ints, group: Group) -> tuple[Floats, Floats, bool]:
+    """Return `Execution.switch_s` and `ready_s` of all partitions, and whether any of them moves."""
+    switch_s, ready_s = np.zeros(len(owners)), group.in_handover_s.copy()
     moves = False
     for partition in range(len(owners)):
         owner = owners[partition]
-        moves = moves or owner != planned[partition]
-        if owner != before[partition]:
-            switch_s[partition] = starting_s[owner] if owner < len(starting_s) else start_s
-            ready_s[partition] = switch_s[partition] + pause_s
-    if stops_all and moves:
-        ready_s = np.maximum(ready_s, pause_s)
-    return switch_s, ready_s
+        moves = moves or owner != group.owners[partition]
+        if owner >= 0 and owner != group.serving[partition]:
+            switch_s[partition] = group.starting_s[owner]
+            ready_s[partition] = max(ready_s[partition], switch_s[partition] + group.pause_s)
+    if group.stops_all and moves:
+        stop_s = switch_s.max() + group.pause_s
+        for partition in range(len(owners)):
+            ready_s[partition] = max(ready_s[partition], stop_s if switch_s[partition] > 0.0 else group.pause_s)
+    return switch_s, ready_s, moves
 
 
 @compiled
-def mean_late(late: Floats, chances: Floats, surprise_chances: Floats) -> float:
-    """Return the mean of the late events over all that may come, of what `late_by_scenario` says.
-
-    A forecast error is observed at the next tick: events that are due after `saved_s` can still be saved then.
-    """
-    scenarios = len(chances)
-    mean, usual = 0.0, 0.0
-    for scenario in range(scenarios):
-        mean += chances[scenario] * late[scenario].sum()
-        usual += chances[scenario] * late[scenarios + scenario].sum()
-    for scenario in range(len(surprise_chances)):
-        mean += surprise_chances[scenario] * max(0.0, late[2 * scenarios + scenario].sum() - usual)
-    return mean
-
-
-class _Routes(NamedTuple):
-    """Replicas of some partitions over time."""
-
-    partitions: Ints
-    before: Ints
-    """Replicas that serve them until `switch_s`."""
-    owners: Ints
-    switch_s: Floats
-    """End of service by the previous replica; −1: it has ended."""
-    held_s: Floats
-    """End of the pause in which no replica serves them; −1: their owner serves them."""
-    pause_s: Floats
-    """Time until all partitions that move to each replica are ready."""
-    spread: Floats
-    """Variance of the arrivals of each replica."""
-
-
-class _First(NamedTuple):
-    """State of each replica after its waiting events are served."""
-
-    free_s: Floats
-    late: Floats
-    lost: Floats
-    """Late events that cannot be saved."""
+def late_by_replica(waiting: Floats, paths: Floats, execution: Execution, grid: Grid) -> Floats:
+    """Return the late events by kind, path and replica: those due from now to `saved_s`, then all."""
+    return _late_by_replica(waiting, paths, _busy(waiting, paths), execution, grid)
 
 
 @compiled
-def _routes(some: Ints, execution: PlanExecution, variance: Floats) -> _Routes:
-    owners, ready_s, replicas = execution.owners, execution.ready_s, len(execution.service_rate)
-    pause_s, spread = np.zeros(replicas), np.zeros(replicas)
-    until_s, held_s = np.full(len(some), -1.0), np.full(len(some), -1.0)
-    for place in range(len(some)):
-        owner = owners[place]
+def _busy(waiting: Floats, paths: Floats) -> Flags:
+    """Return whether there are events by path and slot. The last row is for the waiting events."""
+    busy = np.zeros((len(paths) + 1, max(len(waiting), paths.shape[1])), np.bool_)
+    for path in range(len(paths)):
+        for slot in range(paths.shape[1]):
+            busy[path, slot] = paths[path, slot].any()
+    for slot in range(len(waiting)):
+        busy[len(paths), slot] = waiting[slot].any()
+    return busy
+
+
+@compiled
+def _late_by_replica(waiting: Floats, paths: Floats, busy: Flags, execution: Execution, grid: Grid) -> Floats:
+    replicas, past, slots = len(execution.rates), len(waiting), paths.shape[1]
+    release_s = np.zeros(replicas)
+    for place in range(len(execution.some)):
+        owner = execution.owners[place]
         if owner >= 0:
-            pause_s[owner] = max(pause_s[owner], ready_s[place])
-            spread[owner] += variance[some[place]]
-    for place in range(len(some)):
-        if owners[place] >= 0 and ready_s[place] > 0.0:
-            held_s[place] = pause_s[owners[place]]
-        if owners[place] >= 0 and execution.switch_s[place] > 0.0 and execution.before[place] >= 0:
-            until_s[place] = execution.switch_s[place]
-    return _Routes(some, execution.before, owners, until_s, held_s, pause_s, spread)
-
-
-@compiled
-def _coming_to(routes: _Routes, expected: Floats, waiting_s: Floats, service_rate: Floats, grid: TimeGrid) -> Floats:
-    """Return `_routed` of the events that arrive. waiting_s: when each replica has served what waits for it now."""
-    times_s = np.arange(len(expected), dtype=np.float64) * grid.slot_s + grid.begin_s
-    return _routed(routes, expected, times_s, waiting_s.copy(), service_rate)[0]
-
-
-@compiled
-def _routed(
-    routes: _Routes, events: Floats, times_s: Floats, free_s: Floats, service_rate: Floats
-) -> tuple[Floats, Floats]:
-    """Return events by slot and replica; from the middle on those that a handover to it holds up.
-
-    And when each replica is free after all of it. events: by slot, which is there at `times_s`, and partition. free_s:
-    when each replica is before; changed. The previous replica of a partition passes on the events that it has not
-    served when its successor has started.
-    """
-    replicas = len(routes.pause_s)
-    there = np.zeros((len(events), 2 * replicas))
-    for slot in range(len(events)):
-        at_s = times_s[slot]
-        for place in range(len(routes.partitions)):
-            to = routes.owners[place]
-            if to < 0:
-                continue
-            if at_s < routes.switch_s[place] and free_s[routes.before[place]] < routes.switch_s[place]:
-                to = routes.before[place]
-            elif at_s < routes.held_s[place]:
-                to += replicas
-            more = events[slot, routes.partitions[place]]
-            there[slot, to] += more
-            if to < replicas:
-                free_s[to] = max(free_s[to], at_s) + more / service_rate[to]
-    return there, free_s
-
-
-@compiled
-def _first(there: Floats, service_rate: Floats, grid: TimeGrid) -> _First:
-    """Serve what waits. there: as from `_routed`."""
-    replicas, past = len(service_rate), len(there)
-    free_s, late, lost = np.zeros(replicas), np.zeros(replicas), np.zeros(replicas)
+            release_s[owner] = max(release_s[owner], execution.ready_s[place])
+    holding = bool((release_s > 0.0).any())
+    held = np.zeros((past + slots if holding else 0, replicas))
+    free_s, late_now = np.zeros(replicas), np.zeros((2, replicas))
+    is_open = release_s <= 0.0
     for slot in range(past):
-        due_s = (slot - past) * grid.slot_s + grid.begin_s + grid.target_s
+        if busy[len(paths), slot]:
+            _arrive(late_now, waiting[slot], slot, past, held, free_s, is_open, execution, grid)
+    late = np.zeros((2, len(paths), replicas))
+    for path in range(len(paths)):
+        free, opened, total = free_s.copy(), is_open.copy(), late_now.copy()
+        waits = held.copy() if holding else held
+        for slot in range(slots):
+            if not busy[path, slot]:
+                continue
+            if holding:
+                at_s = slot * grid.slot_s + grid.begin_s
+                for replica in range(replicas):
+                    if not opened[replica] and at_s >= release_s[replica]:
+                        _release(total, replica, release_s[replica], past, waits, free, execution.rates, grid)
+                        opened[replica] = True
+            _arrive(total, paths[path, slot], past + slot, past, waits, free, opened, execution, grid)
         for replica in range(replicas):
-            free_s[replica], more = _serve(
-                free_s[replica], 0.0, there[slot, replica], due_s, service_rate[replica], grid.until_s
-            )
-            late[replica] += more
-            if due_s <= grid.saved_s:
-                lost[replica] += more
-    return _First(free_s, late, lost)
-
-
-@compiled
-def _served(
-    routes: _Routes, there: Floats, coming: Floats, first: _First, service_rate: Floats, grid: TimeGrid
-) -> tuple[Floats, Floats]:
-    """Return the late events of each replica, and without variance those that cannot be saved.
-
-    there, coming: as from `_routed`.
-    """
-    replicas = len(service_rate)
-    late, lost = first.late.copy(), first.lost.copy()
-    for replica in range(replicas):
-        rate, pause_s, free_s = service_rate[replica], routes.pause_s[replica], first.free_s[replica]
-        released = False  # what moved is there after the pause, in front of what arrives later
-        moved, held = there[:, replicas + replica], coming[:, replicas + replica]
-        peak = 0.0
-        for slot in range(len(coming)):
-            at_s = slot * grid.slot_s + grid.begin_s
-            due_s = at_s + grid.target_s
-            if not released and at_s >= pause_s:
-                released = True
-                if pause_s > 0.0:
-                    free_s, more_late, more_lost = _release(free_s, pause_s, moved, held, rate, grid)
-                    late[replica] += more_late
-                    lost[replica] += more_lost
-            free_s, more = _serve(free_s, at_s, coming[slot, replica], due_s, rate, grid.until_s)
-            late[replica] += more
-            if due_s <= grid.saved_s:
-                lost[replica] += more
-            peak = max(peak, (free_s - at_s) * rate)
-        if not released:
-            free_s, more_late, more_lost = _release(free_s, pause_s, moved, held, rate, grid)
-            late[replica] += more_late
-            lost[replica] += more_lost
-            peak = max(peak, (free_s - pause_s) * rate)
+            if not opened[replica]:
+                _release(total, replica, release_s[replica], past, waits, free, execution.rates, grid)
         if grid.extrapolate:
-            late[replica] += _late_after_grid(free_s, coming, replica, rate, grid)
-        if routes.spread[replica] > 0.0:
-            sigma = sqrt(routes.spread[replica])
-            room = rate * grid.target_s - peak
-            late[replica] += _excess(room / sigma) * sigma - max(0.0, -room)
-    return late, lost
+            _extrapolate(total, paths[path], free, execution, grid)
+        late[:, path] = total
+    return late
 
 
 @compiled
-def _late_after_grid(free_s: float, coming: Floats, replica: int, rate: float, grid: TimeGrid) -> float:
-    """Return how many events will be late for what is left of those that are looked at."""
-    end_s = len(coming) * grid.slot_s
-    behind_s = free_s - end_s - grid.target_s
-    if behind_s <= 0.0:
-        return 0.0
-    first = max(0, len(coming) - grid.tail_slots)
-    events = float(coming[first:, replica].sum() + coming[first:, len(coming[0]) // 2 + replica].sum())
-    each_s = events / ((len(coming) - first) * grid.slot_s)
-    return each_s * behind_s / max(IDLE, 1.0 - each_s / rate)
-
-
-@compiled
-def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float, until_s: float) -> tuple[float, float]:
-    """Serve events that arrive at `at_s`; return when the replica is free again, and how many are late by `until_s`."""
-    if events <= 0.0:
-        return free_s, 0.0
-    begun_s = max(free_s, at_s)
-    done_s = begun_s + events / rate
-    late_s = done_s - due_s if done_s <= until_s else until_s - max(begun_s, due_s)
-    return done_s, min(events, max(0.0, late_s * rate))
+def _arrive(
+    late: Floats,
+    events: Floats,
+    slot: int,
+    past: int,
+    held: Floats,
+    free_s: Floats,
+    is_open: Flags,
+    execution: Execution,
+    grid: Grid,
+) -> None:
+    """Serve the events of a slot, or hold them until a handover ends."""
+    came_s = (slot - past) * grid.slot_s + grid.begin_s
+    at_s = max(0.0, came_s) if slot >= past else 0.0
+    rates, more = execution.rates, np.zeros(len(free_s))
+    for place in range(len(execution.some)):
+        count, owner = events[execution.some[place]], execution.owners[place]
+        if count <= 0.0:
+            continue
+        before, switch_s = execution.before[place], execution.switch_s[place]
+        if before >= 0 and max(at_s, free_s[before]) + more[before] / rates[before] < switch_s:
+            more[before] += count
+        elif owner >= 0 and execution.ready_s[place] > 0.0 and not is_open[owner]:
+            held[slot, owner] += count
+        elif owner >= 0:
+            more[owner] += count
+    for replica in range(len(free_s)):
+        if more[replica] > 0.0:
+            _serve(late, replica, at_s, more[replica], came_s + grid.target_s, free_s, rates[replica], grid.saved_s)
 
 
 @compiled
 def _release(
-    free_s: float, at_s: float, moved: Floats, held: Floats, rate: float, grid: TimeGrid
-) -> tuple[float, float, float]:
-    """Serve what waited for the end of a handover, oldest first; return when all is done, and as `_served` does."""
-    late, lost = 0.0, 0.0
-    past = len(moved)
-    for slot in range(-past, len(held)):
-        slot_s = slot * grid.slot_s + grid.begin_s
-        events, came_s = (moved[past + slot], at_s) if slot < 0 else (held[slot], max(at_s, slot_s))
-        free_s, more = _serve(free_s, came_s, events, slot_s + grid.target_s, rate, grid.until_s)
-        late += more
-        if slot_s + grid.target_s <= grid.saved_s:
-            lost += more
-    return free_s, late, lost
+    late: Floats, replica: int, open_s: float, past: int, held: Floats, free_s: Floats, rates: Floats, grid: Grid
+) -> None:
+    """Serve the events that waited for the end of a handover, oldest first."""
+    for slot in range(len(held)):
+        if held[slot, replica] > 0.0:
+            came_s = (slot - past) * grid.slot_s + grid.begin_s
+            at_s, due_s = max(open_s, came_s), came_s + grid.target_s
+            _serve(late, replica, at_s, held[slot, replica], due_s, free_s, rates[replica], grid.saved_s)
+            held[slot, replica] = 0.0
 
 
 @compiled
-def _excess(z: float) -> float:
-    """Return E[(X − z)⁺] of a standard normal X."""
-    return exp(-0.5 * z * z) / sqrt(2.0 * pi) - z * 0.5 * (1.0 - erf(z / sqrt(2.0)))
+def _serve(
+    late: Floats, replica: int, at_s: float, events: float, due_s: float, free_s: Floats, rate: float, saved_s: float
+) -> None:
+    free_s[replica] = max(free_s[replica], at_s) + events / rate
+    more = min(events, max(0.0, (free_s[replica] - due_s) * rate))
+    late[1, replica] += more
+    if 0.0 < due_s <= saved_s:
+        late[0, replica] += more
+
+
+@compiled
+def _extrapolate(late: Floats, path: Floats, free_s: Floats, execution: Execution, grid: Grid) -> None:
+    """Add the later arrivals that are late because of the queue at the end of the path, until it is served."""
+    end_s, load = len(path) * grid.slot_s, np.zeros(len(free_s))
+    for place in range(len(execution.some)):
+        if execution.owners[place] >= 0:
+            load[execution.owners[place]] += path[:, execution.some[place]].sum() / end_s
+    for replica in range(len(free_s)):
+        behind_s = free_s[replica] - end_s - grid.target_s
+        if behind_s > 0.0:
+            late[1, replica] += load[replica] * behind_s / max(0.05, 1.0 - load[replica] / execution.rates[replica])
+
+
+@compiled
+def backlogs(paths: Floats, rate: float, slot_s: float) -> Floats:
+    """Return the highest backlog on each path if all events were served at `rate`. paths: by path and slot."""
+    worst = np.zeros(len(paths))
+    for path in range(len(paths)):
+        waits = 0.0
+        for slot in range(paths.shape[1]):
+            waits += paths[path, slot]
+            worst[path] = max(worst[path], waits)
+            waits = max(0.0, waits - rate * slot_s)
+    return worst
+
+
+@compiled
+def pooled_need(paths: Floats, waits: float, rate: float, slot_s: float, target_s: float, most: int) -> Ints:
+    """Return how few replicas, with their events shared equally, serve each path in time. paths: by path and slot."""
+    needs = np.zeros(len(paths), np.int64)
+    for path in range(len(paths)):
+        low, high = 1, most
+        while low < high:
+            count = (low + high) // 2
+            queue, fits = waits, waits <= count * rate * target_s
+            for slot in range(paths.shape[1]):
+                queue += paths[path, slot]
+                if queue > count * rate * target_s * (1 + 1e-9):
+                    fits = False
+                    break
+                queue = max(0.0, queue - count * rate * slot_s)
+            if fits:
+                high = count
+            else:
+                low = count + 1
+        needs[path] = low
+    return needs

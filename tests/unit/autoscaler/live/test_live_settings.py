@@ -27,7 +27,7 @@ latency_target_s = 0.25
 state_dir = "state"
 replica_command = "python 'my greeter.py'"
 [policy_options]
-patience_s = 5
+keep_s = 5
 """
 
 

@@ -49,9 +49,9 @@ def test_live_and_simulated_runs_have_the_same_policy_in_the_same_guards(policy:
 
 
 def test_options_of_the_policy_are_passed_in_both_and_override_shared_settings() -> None:
-    for policy in live("tail-aware", '{"patience_s": 5}'), simulated("tail-aware", **{"policy.patience_s": 5}):
+    for policy in live("tail-aware", '{"keep_s": 5}'), simulated("tail-aware", **{"policy.keep_s": 5}):
         (options,) = [one["options"] for kind, one in layers(policy) if kind is TailAware]
-        assert options.patience_s == 5
+        assert options.keep_s == 5
     (packing,) = [one for kind, one in layers(live("algorithm-1", '{"f_up": 1}', f_up=0.5)) if kind is BinPacking]
     assert packing["settings"].f_up == 1
 
@@ -62,10 +62,10 @@ def test_another_runtime_gets_only_counts_in_both() -> None:
 
 
 def test_wrong_settings_are_named_in_both() -> None:
-    with pytest.raises(ValueError, match="patience: unknown; did you mean patience_s"):
-        live("tail-aware", '{"patience": 5}')
-    with pytest.raises(InvalidSettingsError, match="w1: policy tail-aware: patience: unknown; did you mean patience_s"):
-        simulated("tail-aware", **{"policy.patience": 5})
+    with pytest.raises(ValueError, match="keep: unknown; did you mean keep_s"):
+        live("tail-aware", '{"keep": 5}')
+    with pytest.raises(InvalidSettingsError, match="w1: policy tail-aware: keep: unknown; did you mean keep_s"):
+        simulated("tail-aware", **{"policy.keep": 5})
     with pytest.raises(ValueError, match="must be a JSON object"):
         live("tail-aware", "{")
     with pytest.raises(ValueError, match="policy 'algorithm-3' is unknown; did you mean algorithm-2"):

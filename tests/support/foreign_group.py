@@ -72,7 +72,7 @@ class ForeignGroup:
             start = [java(), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]
             start += [f"{compiled(self.folder.parent)}:{ensure('kafka')}/*", "PlainConsumer"]
         else:
-            start = [sys.executable, str(HERE / "plain_consumer.py"), self.client]
+            start = [sys.executable, str(HERE / "plain_consumer.py")]
         return start + [f"{key}={value}" for key, value in options.items()]
 
     def start(self, *names: str) -> None:

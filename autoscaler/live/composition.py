@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Final
+from typing import Any, Final
 
 from autoscaler.controller import Controller
 from autoscaler.estimation.rebalance_time import RebalanceTime
@@ -108,7 +108,16 @@ class LiveAutoscaler:
         self._pages = ExitStack()
         self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, settings, self._metrics, partial(self._problems.report, "journal"))
-        self._reports = ProgressReader(connection, settings)
+        interval_s, partitions = settings.decision_interval_s, settings.payment_partitions
+        self._reports: Any
+        of_kind: Any = LiveGroup
+        if is_led := settings.consumers == "led":
+            from autoscaler.live.foreign.group import LedGroup  # noqa: PLC0415  imports aiokafka
+            from autoscaler.live.foreign.reports import LedReports  # noqa: PLC0415
+
+            of_kind, self._reports = LedGroup, LedReports(connection, settings, warn)
+        else:
+            self._reports = ProgressReader(connection, settings)
         obeys_plans = not settings.runtime
         external_s = EXTERNAL_STOP_S if settings.launcher == "keda" else 0.0
         self._scaler = ReplicaScaler(
@@ -117,10 +126,10 @@ class LiveAutoscaler:
             timeouts=Timeouts(stop_s=settings.drain_s + STOP_MARGIN_S + external_s),
             joins_warm=obeys_plans and settings.rebalance_protocol is RebalanceProtocol.INCREMENTAL,
             obeys_plans=obeys_plans,
+            is_source=lambda one, of: one.identity == of.incarnation if is_led else one.is_source_of(of),
         )
         self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
-        interval_s, partitions = settings.decision_interval_s, settings.payment_partitions
-        self._offsets = OffsetReader.of(connection, settings, interval_s, partitions=partitions)
+        self._offsets = OffsetReader.of(connection, settings, interval_s, partitions=partitions, is_foreign=is_led)
         self._offsets.count_partitions(DEADLINE_S)
         adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
         publisher = Publisher(
@@ -134,7 +143,7 @@ class LiveAutoscaler:
         )
         loads = LoadReader(self._offsets)
         loads.shares = self._reports.record_shares
-        self._group = LiveGroup(
+        self._group: LiveGroup = of_kind(
             settings,
             loads=loads,
             reports=self._reports,
@@ -184,6 +193,8 @@ class LiveAutoscaler:
 
         with suppress(WaitTimeoutError):  # an adopted replica is no child process, so its exit may go unnoticed
             until(all_exited, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
+        if self._settings.consumers == "led":
+            self._reports.close(leave=True)
 
     def close(self) -> int:
         """Close all clients. Returns the number of journal records that were lost."""

@@ -46,13 +46,19 @@ def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, d
         _check_group(connection, scaled.group_in(connection.namespace))
 
 
-def _check_group(connection: Connection, group: str) -> None:
-    """Reject a group whose members use another assignor. Without the right to describe the group, accept it."""
+def describe_group(connection: Connection, group: str) -> Any:
+    """Return confluent-kafka's description of a group; None without the right to describe it, or without an answer."""
     admin = AdminClient(client_config(connection))
     try:
         answer = admin.describe_consumer_groups([group], request_timeout=DESCRIBE_TIMEOUT_S)[group]
-        found = answer.result(2 * DESCRIBE_TIMEOUT_S)
+        return answer.result(2 * DESCRIBE_TIMEOUT_S)
     except (KafkaException, TimeoutError):
+        return None
+
+
+def _check_group(connection: Connection, group: str) -> None:
+    """Reject a group whose members use another assignor. Without the right to describe the group, accept it."""
+    if (found := describe_group(connection, group)) is None:
         return
     other = "consumer" if found.type is ConsumerGroupType.CONSUMER else found.partition_assignor
     if found.members and other not in ("", ASSIGNOR):  # empty while the group rebalances

@@ -51,6 +51,14 @@ class Instance(Protocol):
         """How an operator finds this instance, for example `pid 4711`."""
 
     @property
+    def identity(self) -> str:
+        """Id that no other start of any replica has; empty: not known yet."""
+
+    @property
+    def address(self) -> str:
+        """Its IP address; empty: not known yet, or shared with other replicas."""
+
+    @property
     def pending_reason(self) -> str:
         """Why this instance does not run yet, for example because its image is pulled; empty: it runs or has exited."""
 

@@ -52,7 +52,7 @@ LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "Uni
 
 CONDITIONS: Final = (
     *("policy", "plans", "offsets", "transactions", "reports", "replicas", "launcher", "journal", "tick", "advance"),
-    *("watch", "clock"),
+    *("watch", "clock", "members"),
 )
 """Components that may have a problem. Each has a value from the start, so that a query sees the change to 1."""
 

@@ -95,6 +95,7 @@ class ReplicaScaler:
 
     joins_warm: replicas join the group before a plan names them. They are ready only as members of the group.
     obeys_plans: False if the group assigns its partitions itself. Then a replica is stopped without a drain.
+    is_source: returns whether an instance wrote a report, or whether a report made for it is about it.
     """
 
     def __init__(
@@ -105,11 +106,12 @@ class ReplicaScaler:
         timeouts: Timeouts | None = None,
         joins_warm: bool = False,
         obeys_plans: bool = True,
+        is_source: Callable[[Instance, Progress], bool] = lambda instance, report: instance.is_source_of(report),
         clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self.launcher, self._record, self._clock = launcher, record, clock
         self._timeouts = timeouts or Timeouts()
-        self._joins_warm, self._obeys_plans = joins_warm, obeys_plans
+        self._joins_warm, self._obeys_plans, self._is_source = joins_warm, obeys_plans, is_source
         self._replicas: dict[str, RequestedReplica] = {}
         self._reports: Mapping[str, Progress] = {}
         self.evictions: list[Eviction] = []
@@ -124,7 +126,12 @@ class ReplicaScaler:
     @property
     def running(self) -> tuple[str, ...]:
         """Replicas with an instance, including those that start or stop."""
-        return tuple(replica.name for replica in self._replicas.values() if replica.instance is not None)
+        return tuple(self.instances)
+
+    @property
+    def instances(self) -> dict[str, Instance]:
+        """Running replica → its instance."""
+        return {name: replica.instance for name, replica in self._replicas.items() if replica.instance is not None}
 
     def is_ready(self, name: str) -> bool:
         """Return whether `name` could serve partitions at once."""
@@ -144,7 +151,7 @@ class ReplicaScaler:
         replica = self._replicas.get(report.replica)
         if replica is None or replica.instance is None or report.incarnation == replica.previous_incarnation:
             return False
-        return replica.incarnation in ("", report.incarnation) and replica.instance.is_source_of(report)
+        return replica.incarnation in ("", report.incarnation) and self._is_source(replica.instance, report)
 
     @property
     def overdue(self) -> int:
@@ -161,7 +168,7 @@ class ReplicaScaler:
                 due_s, known = self._clock() + self._timeouts.start_s, orphan.incarnation
                 self._replicas[name] = RequestedReplica(name, Phase.STARTING, due_s, instance, incarnation=known)
                 self._record_change(name, ReplicaChange.ADOPTED, instance.description)
-                if name in named and not instance.pending_reason and not (report and instance.is_source_of(report)):
+                if name in named and not instance.pending_reason and not (report and self._is_source(instance, report)):
                     self._mark_ready(self._replicas[name], "the plan in force names it; it has not reported yet")
                 continue
             reason = f"{instance.description} exited while no autoscaler ran: {ended.description}"
@@ -169,7 +176,7 @@ class ReplicaScaler:
             change = ReplicaChange.LEFT if left_cleanly else ReplicaChange.DIED
             self._record_change(name, change, self._with_last_log_line(name, reason))
             self.launcher.forget(name)
-            if report is not None and not left_cleanly and instance.is_source_of(report):
+            if report is not None and not left_cleanly and self._is_source(instance, report):
                 self._evict(report)
         self.reconcile(reports)
 

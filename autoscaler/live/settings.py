@@ -88,6 +88,21 @@ ENOUGH_PARTITIONS: Final = must(
 )
 
 
+LED_RULES: Final = (
+    must("consumers", lambda of: not (of["consumers"] == "led" and of["runtime"]), "must be ours with runtime"),
+    must(
+        "replica_command",
+        lambda of: of["replica_command"] or of["launcher"] != "processes" or of["consumers"] == "ours",
+        "must start your consumer if consumers = led",
+    ),
+    must(
+        "absence_grace_s",
+        lambda of: not (of["consumers"] == "led" and of["absence_grace_s"]),
+        "must be 0 if consumers = led",
+    ),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AutoscalerSettings(
     Scaling, Target, Guards, Membership, EventCost, LiveSpeeds, PolicyOptions, Pages, ScaledGroup, KubernetesSettings
@@ -111,6 +126,13 @@ class AutoscalerSettings(
     """Time until a member with an older plan is reported and the plan is written again. Longer than a rebalance."""
     runtime: str = setting("", known=("", *RUNTIMES))
     """Other runtime that processes the events and assigns partitions itself. Plans then contain only a count."""
+    consumers: str = setting("ours", known=("ours", "led"))
+    """`ours`: replicas follow plans by themselves. `led`: replicas are any consumers of the classic protocol, and the
+    autoscaler leads their group."""
+    take_over: str = setting("wait", known=("wait", "kick"))
+    """If another member leads (`consumers = led`): wait until it has left, or make it leave and rejoin (`kick`)."""
+    led_protocols: tuple[str, ...] = setting(("range", "roundrobin", "sticky", "cooperative-sticky"))
+    """Assignors that the autoscaler offers as the leader. The consumers must share one. KafkaJS: RoundRobinAssigner."""
     launcher: str = setting("processes", known=("processes", "kubernetes", "keda"))
     """Replicas are processes, pods of a Deployment (`kubernetes`), or pods that KEDA scales by the plan (`keda`)."""
     replica_module: str = setting("services.payment")
@@ -126,6 +148,7 @@ class AutoscalerSettings(
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
         """Return the rules of all sections and of the live autoscaler."""
         own = (
+            *LED_RULES,
             ENOUGH_PARTITIONS,
             MIN_SERVICE_TIME,
             PLAN_PROTOCOL_ONLY,

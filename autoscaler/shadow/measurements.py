@@ -1,7 +1,7 @@
 """Measures a group from outside: its members, its lag in seconds, and the service rate of a member."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from statistics import median
 from typing import Any, Final
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 MAX_READINGS: Final = 900
 MIN_BUSY_LAG_S: Final = 2.0
-"""A member counts as busy if its lag after a commit exceeds this many seconds of its own rate."""
+"""A member counts as busy between two commits if its lag after both exceeds this many seconds of its own rate."""
 MAX_SAMPLES: Final = 50
 MIN_SAMPLES: Final = 3
 DEADLINE_S: Final = 5.0
@@ -87,11 +87,15 @@ class LagClock:
 
 
 class CommittedRates:
-    """Learns a member's service rate (μ) from commits while it is busy. An idle member commits as events arrive."""
+    """Learns a member's service rate (μ) from commits while it is busy. An idle member commits as events arrive.
 
-    def __init__(self) -> None:
-        self._last: dict[str, tuple[frozenset[int], float, float]] = {}
-        """Member → its partitions, time of its last commit, and sum of its committed offsets then."""
+    on_busy: called with a busy member, its committed events, and the seconds in which it served them.
+    """
+
+    def __init__(self, on_busy: Callable[[str, float, float], None] = lambda *_: None) -> None:
+        self._on_busy = on_busy
+        self._last: dict[str, tuple[frozenset[int], float, float, float]] = {}
+        """Member → its partitions, time of its last commit, and sums of its committed offsets and lags then."""
         self._samples: deque[float] = deque(maxlen=MAX_SAMPLES)
         self.commit_intervals_s: deque[float] = deque([np.inf] * MIN_SAMPLES, maxlen=MAX_SAMPLES)
         """Times between two commits of a member; infinite until enough are known."""
@@ -108,10 +112,11 @@ class CommittedRates:
             total, lag = float(committed[known].sum()), float(lags[known].sum())
             before = self._last.get(member)
             if before is None or before[0] != partitions or total != before[2]:
-                self._last[member] = (partitions, at_s, total)  # the first commit only starts the clock
+                self._last[member] = (partitions, at_s, total, lag)  # the first commit only starts the clock
             if before is not None and before[0] == partitions and total > before[2]:
                 self.commit_intervals_s.append(at_s - before[1])
                 rate = (total - before[2]) / (at_s - before[1])
-                if lag > MIN_BUSY_LAG_S * rate:
+                if min(lag, before[3]) > MIN_BUSY_LAG_S * rate:
                     self._samples.append(rate)
+                    self._on_busy(member, total - before[2], at_s - before[1])
         self._last = {member: commit for member, commit in self._last.items() if member in owned}

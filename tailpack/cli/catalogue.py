@@ -56,7 +56,7 @@ def _default(value: object) -> str:
         case bool():
             return str(value).lower()
         case tuple():
-            return ", ".join(f"{number:g}" for number in value) or "none"
+            return ", ".join(one if isinstance(one, str) else f"{one:g}" for one in value) or "none"
         case int() | float():
             return f"{value:g}"
         case _:

@@ -41,10 +41,10 @@ Rights = dict[str, list[Right]]
 """Role → its rights. A role is a service with its own principal."""
 
 
-def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -> Rights:
+def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = (), *, is_led: bool = False) -> Rights:
     """Return the rights of an autoscaler, the replicas that it scales, KEDA's scaler, and a shadow.
 
-    outputs: topics that the replicas write.
+    outputs: topics that the replicas write. is_led: the autoscaler is a member of the group.
     """
     group, events = scaled.group_in(namespace), scaled.topic_in(namespace)
     plans, journal, progress = (_topic(namespace, topic) for topic in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS))
@@ -52,6 +52,7 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -
     reader = Right(ResourceType.GROUP, qualified(namespace, "autoscaler.reader"), ("Describe",))
     return {
         "autoscaler": [
+            *([Right(ResourceType.GROUP, group, READ)] if is_led else []),
             *(*observed, plans(BOTH), journal(WRITE), progress(READ), reader),
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}-autoscaler", WRITE),
         ],

@@ -10,71 +10,16 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient
+from foreign_group import ForeignGroup
 from kafka_helpers import DEADLINE_S, admin, wait_for
 
 from tailpack.local.ports import free_port
 
 pytestmark = pytest.mark.kafka
-SERVICE_TIME_S = 0.01
-PARTITIONS = 4
-
-
-class PlainMember:
-    """A consumer that knows nothing of us: subscribe, poll, work, commit by itself each second."""
-
-    def __init__(self, kafka: str, topic: str, group: str) -> None:
-        self.served, self._stop = 0, Event()
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": kafka,
-                "group.id": group,
-                "auto.offset.reset": "earliest",
-                "auto.commit.interval.ms": 1000,
-            }
-        )
-        self._consumer.subscribe([topic])
-        self._thread = Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        due = time.monotonic()
-        while not self._stop.is_set():
-            message = self._consumer.poll(0.1)
-            if message is not None and message.error() is None:
-                due = max(due, time.monotonic() - SERVICE_TIME_S) + SERVICE_TIME_S
-                time.sleep(max(0.0, due - time.monotonic()))
-                self.served += 1
-
-    def close(self) -> None:
-        if not self._stop.is_set():
-            self._stop.set()
-            self._thread.join()
-            self._consumer.close()
-
-
-class Load:
-    """More than two members can serve, for as long as it is open."""
-
-    def __init__(self, kafka: str, topic: str) -> None:
-        self._producer, self._topic, self._stop = Producer({"bootstrap.servers": kafka}), topic, Event()
-        self._thread = Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.1):
-            for number in range(8 * PARTITIONS):  # 320 a second
-                self._producer.produce(self._topic, b"order", partition=number % PARTITIONS)
-            self._producer.poll(0)
-
-    def close(self) -> None:
-        self._stop.set()
-        self._thread.join()
-        assert self._producer.flush(DEADLINE_S) == 0
 
 
 class Shadow:
@@ -136,27 +81,26 @@ def members(client: AdminClient, group: str) -> set[str]:
 
 
 def test_the_shadow_observes_a_plain_group_without_changes(kafka: str, namespace: str, tmp_path: Path) -> None:
-    topic, group, outputs = f"{namespace}-orders", f"{namespace}-shipping", list[str]()
-    client = admin(kafka)
-    client.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(DEADLINE_S)
-    plain = [PlainMember(kafka, topic, group) for _ in range(2)]
-    load = Load(kafka, topic)
-    try:
-        wait_for(lambda: all(one.served for one in plain), "both members at work")
+    outputs, client = list[str](), admin(kafka)
+    plain = ForeignGroup(kafka, f"{namespace}-shipping", tmp_path / "group", partitions=4, rate=320, work_s=0.01)
+    with plain:
+        group, topic = plain.name, plain.topic
+        plain.start("first", "second")
+        plain.load()
+        wait_for(lambda: len({*plain.owners().values()}) == 2 and plain.handled(), "both members at work")
         there = members(client, group)
         topics = set(client.list_topics(timeout=DEADLINE_S).topics)
         with shadow(kafka, topic, group, tmp_path, outputs) as running:
-            began_s, began = time.monotonic(), sum(one.served for one in plain)
+            began_s, began = time.monotonic(), len(plain.handled())
             seen = running.when("watched_seconds", 3)
-            each = (sum(one.served for one in plain) - began) / (time.monotonic() - began_s) / 2
+            each = (len(plain.handled()) - began) / (time.monotonic() - began_s) / 2
             assert seen["service_rate_events_per_second"] == pytest.approx(each, rel=0.3)
             assert seen['replicas{of="group"}'] == 2
             ahead = running.when('replicas{of="would_be"}', 3)
             assert running.when('lag_seconds{of="group"}', 1), "two do not keep up"
             assert ahead['replica_minutes{of="group"}'] == pytest.approx(2 * ahead["watched_seconds"] / 60)
-            load.close()
-            for one in plain:
-                one.close()
+            plain.unload()
+            plain.stop("first", "second")
             left = committed(client, group)
             assert members(client, group) == set()
             ticks = sum(value for name, value in running.metrics().items() if name.startswith("decisions_total"))
@@ -173,7 +117,3 @@ def test_the_shadow_observes_a_plain_group_without_changes(kafka: str, namespace
         assert f"{group} on {topic}, " in summary
         assert "replica-minutes" in summary
         assert "Traceback" not in errors
-    finally:
-        load.close()
-        for one in plain:
-            one.close()

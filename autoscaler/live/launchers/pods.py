@@ -31,6 +31,7 @@ class Pod:
 
     name: str
     uid: str
+    address: str
     version: str
     created: str
     annotations: Mapping[str, str]
@@ -64,6 +65,7 @@ def pod_of(raw: Raw) -> Pod:
     return Pod(
         name=about["name"],
         uid=about["uid"],
+        address=status.get("podIP", ""),
         version=about["resourceVersion"],
         created=about["creationTimestamp"],
         annotations=about.get("annotations", {}),
@@ -119,6 +121,16 @@ class PodInstance:
     def description(self) -> str:
         """`pod` and its name, or `a new pod` before it has a name."""
         return f"pod {self.pod.name}" if self.pod else "a new pod"
+
+    @property
+    def identity(self) -> str:
+        """The pod's uid and the number of the container; empty: no pod yet."""
+        return f"{self.pod.uid}/{self.started}" if self.pod else ""
+
+    @property
+    def address(self) -> str:
+        """The pod's IP address; empty: not known yet."""
+        return self.pod.address if self.pod else ""
 
     @property
     def pending_reason(self) -> str:

@@ -46,7 +46,7 @@ class ReplicaProcess:
     child: the process; None if an earlier autoscaler started it. Then its exit status cannot be read.
     """
 
-    pending_reason = ""
+    pending_reason = address = ""
 
     def __init__(self, pid: int, identity: str, log: Path, child: "subprocess.Popen[bytes] | None" = None) -> None:
         self.pid, self._log = pid, log

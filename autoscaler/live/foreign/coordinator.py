@@ -1,0 +1,86 @@
+"""The coordinator of a classic group: requests to it, and what it knows of the members."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from aiokafka import errors
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.errors import KafkaError, NoError, for_code
+
+from autoscaler.live.foreign import wire
+from autoscaler.live.foreign.members import Member
+from contracts.connection import Connection
+
+
+class Coordinator:
+    """The connection to the coordinator of `group`."""
+
+    def __init__(self, connection: Connection, group: str) -> None:
+        self._connection, self.group = connection, group
+        self.known: dict[str, Member] = {}
+        """Member id → member, from the last description. The autoscaler itself is left out."""
+        self._client: Any = None
+        self._node: Any = None
+
+    async def connect(self) -> None:
+        """Find the coordinator. Raises KafkaError."""
+        self._client = AIOKafkaClient(
+            **self._connection.aiokafka(),
+            client_id=wire.PLANNER,
+            request_timeout_ms=round(wire.REQUEST_TIMEOUT_S * 1000),
+            metadata_max_age_ms=10_000,
+        )
+        await self._client.bootstrap()
+        self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
+
+    async def close(self) -> None:
+        """Disconnect."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def send(self, kind: Any, *values: Any) -> Any:
+        """Send a request of a kind in `wire`. A join may take long, so the membership has its own connection."""
+        is_own = kind in (wire.JOIN, wire.SYNC, wire.HEARTBEAT)
+        connection = ConnectionGroup.COORDINATION if is_own else ConnectionGroup.DEFAULT
+        limit_s = wire.REQUEST_TIMEOUT_S if kind is wire.JOIN else wire.ANSWER_TIMEOUT_S
+        request = wire.VersionedRequest(kind, [self.group] if kind is wire.DESCRIBE else self.group, *values)
+        return await asyncio.wait_for(self._client.send(self._node, request, group=connection), limit_s)
+
+    async def describe(self) -> Any:
+        """Return the description of the group, and remember its members. Raises KafkaError."""
+        (found,) = (await self.send(wire.DESCRIBE, False)).groups
+        if for_code(found[0]) is not NoError:
+            raise for_code(found[0])(self.group)
+        self.known = {
+            id_: Member(id_, instance or "", client, host.lstrip("/"))
+            for id_, instance, client, host, *_ in found[5]
+            if instance != wire.PLANNER
+        }
+        return found
+
+    async def leave(self, members: Mapping[str, str | None]) -> None:
+        """Let members leave. members: member id → instance id."""
+        with suppress(KafkaError, OSError, TimeoutError):  # else they leave at the end of their sessions
+            if self._client is not None and members:
+                await self.send(wire.LEAVE, [*members.items()])
+
+    async def count_partitions(self, topic: str, members: Iterable[Member]) -> dict[str, int]:
+        """Return the number of partitions of `topic` and of all topics that members subscribe to."""
+        topics, cluster = {topic}.union(*(member.subscription.topics for member in members)), self._client.cluster
+        if topics - cluster.topics():
+            await self._client.set_topics(topics)
+        return {name: len(cluster.partitions_for_topic(name) or ()) for name in topics}
+
+
+REASONS: Final = {
+    errors.GroupAuthorizationFailedError: "no right to lead it; allow READ on the group",
+    errors.InconsistentGroupProtocolError: "its members use another assignor than those in led_protocols",
+}
+
+
+def describe_error(failed: BaseException) -> str:
+    """Return why the group cannot be led, for an operator."""
+    return REASONS.get(type(failed)) or f"{type(failed).__name__}: {failed}".rstrip(": ")

@@ -1,0 +1,57 @@
+"""The check before the autoscaler joins a group: it can be led, or one sentence says what prevents that."""
+
+import asyncio
+from collections.abc import Collection
+from typing import Any, Final
+
+from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
+from confluent_kafka import ConsumerGroupType
+
+from autoscaler.live.foreign.coordinator import Coordinator, describe_error
+from autoscaler.live.foreign.wire import PLANNER, PROTOCOL_TYPE
+from autoscaler.live.kafka import describe_group
+from contracts.connection import Connection
+from contracts.plan import ASSIGNOR
+from contracts.preflight import PreflightError
+
+BY_BROKER: Final = "brokers assign its partitions (KIP-848); set group.protocol=classic at its consumers"
+
+
+def inspect(connection: Connection, group: str, protocols: Collection[str]) -> str:
+    """Return what the autoscaler will do with the group, one sentence. Nothing is changed.
+
+    protocols: assignors that it offers. Raises PreflightError if the group cannot be led.
+    """
+    try:
+        found = asyncio.run(_read(connection, group))
+    except GroupCoordinatorNotAvailableError:  # a new cluster: it has no groups yet
+        found = (0, group, "", "", "", [])
+    except (KafkaError, OSError, TimeoutError) as failed:
+        raise PreflightError(f"group {group} cannot be described: {describe_error(failed)}") from failed
+    by_broker = (described := describe_group(connection, group)) and described.type is ConsumerGroupType.CONSUMER
+    if reason := BY_BROKER if by_broker else _why_not(found, protocols):
+        raise PreflightError(f"group {group} cannot be led: {reason}")
+    if not (members := [one for one in found[5] if one[1] != PLANNER]):
+        return f"leads group {group}, which is empty; its consumers must use one of {', '.join(protocols)}"
+    return f"joins group {group} ({len(members)} consumers, assignor {found[4]})"
+
+
+def _why_not(found: Any, protocols: Collection[str]) -> str:
+    protocol_type, protocol, members = found[3:6]
+    if protocol_type not in ("", PROTOCOL_TYPE):
+        return f"its protocol type is {protocol_type}, not {PROTOCOL_TYPE}; Kafka Connect assigns connectors itself"
+    if not members or protocol in ("", *protocols):
+        return ""
+    return {
+        "stream": "its members are Kafka Streams applications, whose leader needs their own metadata",
+        ASSIGNOR: "its members follow plans by themselves; set consumers = ours",
+    }.get(protocol, f"its assignor is {protocol}; add it to led_protocols")
+
+
+async def _read(connection: Connection, group: str) -> Any:
+    coordinator = Coordinator(connection, group)
+    try:
+        await coordinator.connect()
+        return await coordinator.describe()
+    finally:
+        await coordinator.close()

@@ -1,0 +1,263 @@
+"""Leads a classic consumer group: joins without topics, and hands out partitions by the plan.
+
+A thread of its own sends heartbeats, so that a slow decision never costs the leadership. The membership is static. A
+restart within the session keeps the leadership and starts no rebalance.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
+from typing import Any, Final
+
+from aiokafka import errors
+from aiokafka.errors import KafkaError, NoError, for_code
+
+from autoscaler.live.foreign import wire
+from autoscaler.live.foreign.coordinator import Coordinator, describe_error
+from autoscaler.live.foreign.members import COOPERATIVE, Member, Replicas, assign
+from autoscaler.live.foreign.wire import PLANNER, Partitions, read_assignment, read_subscription
+from autoscaler.live.settings import AutoscalerSettings
+from contracts.clock import monotonic_s
+from contracts.connection import Connection
+from contracts.plan import PlanRecord
+
+RETRY_S: Final = 0.2
+FOLLOW_UP_S: Final = 0.05
+"""Wait before the rebalance that hands out withheld partitions. It grows with each further one."""
+SIGN_OF_LIFE_S: Final = 1.0
+SLOW_REBALANCE_S: Final = 10.0
+"""Duration of a rebalance from which it is reported."""
+FENCED_INSTANCE_ID: Final = 82
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The group after a rebalance."""
+
+    seen_s: float = 0.0
+    """Last time at which the coordinator confirmed this view (monotonic clock)."""
+    generation: int = -1
+    leads: bool = False
+    protocol: str = ""
+    epoch: int = 0
+    """Epoch of the plan that this rebalance carried out completely; 0: none."""
+    members: tuple[Member, ...] = ()
+    places: Mapping[str, Partitions] = field(default_factory=dict)
+    """Member id → its partitions, including those that it must still release."""
+
+
+class Leader:
+    """The autoscaler's membership in a group.
+
+    notify: called from the thread with lines for an operator.
+    """
+
+    def __init__(
+        self, connection: Connection, settings: AutoscalerSettings, notify: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._coordinator = Coordinator(connection, settings.group_in(connection.namespace))
+        self._topic, self._settings, self._notify = settings.topic_in(connection.namespace), settings, notify
+        self.view = View()
+        self.problem = ""
+        """Why the group is not led now; empty: it is. Like `view`, it may be read from another thread."""
+        self.is_fenced = False
+        """Whether another autoscaler joined under this instance id."""
+        self._pauses_s = SimpleQueue[float]()
+        self._given: tuple[PlanRecord | None, Replicas] = None, Replicas()
+        self._member, self._generation = "", -1
+        self._counts: dict[str, int] = {}
+        self._withheld_s = 0.0
+        self._follow_ups = 0
+        self._loop = asyncio.new_event_loop()
+        self._due = asyncio.Event()
+        self._main: asyncio.Task[None]
+        self._thread = threading.Thread(target=self._run_thread, name="group leader", daemon=True)
+        self.start = self._thread.start
+        """Joins the group, in the background."""
+
+    def carry_out(self, plan: PlanRecord | None, replicas: Replicas) -> None:
+        """Set the plan and the running replicas. If that changes an owner, a rebalance begins."""
+        if (plan, replicas) != self._given and not self._loop.is_closed():
+            self._given = plan, replicas
+            self._loop.call_soon_threadsafe(self._compare)
+
+    def _compare(self) -> None:
+        """Rebalance if that would change an owner. After a restart the plan in force is usually carried out already."""
+        view, (plan, replicas) = self.view, self._given
+        if plan is None or not view.leads or self._withheld_s:
+            return
+        wanted = self._assign(plan, replicas, view.members)[0]
+        if any(wanted[id_] != {topic: at for topic, at in view.places.get(id_, {}).items() if at} for id_ in wanted):
+            self._due.set()
+        else:
+            self.view = replace(view, epoch=plan.epoch)
+
+    def take_pauses(self) -> list[float]:
+        """Return how long moved partitions had no owner since the last call, seconds (cooperative protocols)."""
+        return [self._pauses_s.get() for _ in range(self._pauses_s.qsize())]
+
+    def remove(self, members: Iterable[Member]) -> None:
+        """Let members leave whose processes have exited, so that the group does not wait for their sessions."""
+        leaving = {member.id: member.instance_id or None for member in members}
+        asyncio.run_coroutine_threadsafe(self._coordinator.leave(leaving), self._loop)
+
+    def close(self, *, leave: bool) -> None:
+        """End the thread. leave: leave the group too. Else the membership lasts until the end of its session."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._end(leave=leave), self._loop)
+            self._thread.join(wire.ANSWER_TIMEOUT_S)
+
+    async def _end(self, *, leave: bool) -> None:
+        if leave:
+            await self._coordinator.leave({self._member: PLANNER})
+        self._main.cancel()
+
+    def _run_thread(self) -> None:
+        self._main = self._loop.create_task(self._run())
+        with suppress(asyncio.CancelledError):
+            self._loop.run_until_complete(self._main)
+        self._loop.close()
+
+    async def _run(self) -> None:
+        while not self.is_fenced:
+            try:
+                await self._coordinator.connect()
+                await self._lead()
+            except (KafkaError, OSError, TimeoutError) as failed:
+                self.problem = f"group {self._coordinator.group}: {describe_error(failed)}"
+            finally:
+                await self._coordinator.close()
+            await asyncio.sleep(RETRY_S)
+
+    async def _lead(self) -> None:
+        """Rebalance when necessary, and send heartbeats in between. Raises KafkaError if the coordinator is lost."""
+        while not self.is_fenced:
+            if self._generation < 0 or self._due.is_set():
+                self._due.clear()
+                self._generation = await self._rebalance()
+                continue
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._due.wait(), self._settings.heartbeat_s)
+                continue
+            answer = await self._coordinator.send(wire.HEARTBEAT, self._generation, self._member, PLANNER)
+            if self._must_rejoin(answer.error_code):
+                self._generation = -1
+            elif self.view.leads:
+                self.view, self.problem = replace(self.view, seen_s=monotonic_s()), ""
+            else:
+                await self._look(self._generation, self.view.protocol, leads=False)
+
+    async def _rebalance(self) -> int:
+        """Join, hand out partitions as the leader, and return the generation; −1: join again."""
+        offered = [(name, wire.NO_TOPICS) for name in self._settings.led_protocols]
+        times_ms = round(self._settings.session_s * 1000), round(wire.REQUEST_TIMEOUT_S * 1000)
+        request = self._coordinator.send(wire.JOIN, *times_ms, self._member, PLANNER, wire.PROTOCOL_TYPE, offered)
+        joined = await self._await_members(asyncio.ensure_future(request))
+        if self._must_rejoin(joined.error_code):
+            await asyncio.sleep(FOLLOW_UP_S)
+            return -1
+        self._member, generation = joined.member_id, int(joined.generation_id)
+        # After a restart, the answer names this member by its former id, and lists no members.
+        leads = joined.leader_id == joined.member_id or joined.leader_id.startswith(f"{PLANNER}-")
+        if not joined.members:
+            answer = await self._coordinator.send(wire.SYNC, generation, self._member, PLANNER, [])
+            if self._must_rejoin(answer.error_code):
+                return -1
+            await self._look(generation, joined.group_protocol, leads=leads)
+            if not leads:
+                await self._kick(joined.leader_id)
+            return generation
+        return await self._hand_out(joined, generation)
+
+    async def _await_members(self, answer: "asyncio.Future[Any]") -> Any:
+        """Return the answer to a join, which the slowest member delays. Meanwhile check that the coordinator lives."""
+        began_s = monotonic_s()
+        try:
+            while not (await asyncio.wait([answer], timeout=SIGN_OF_LIFE_S))[0]:
+                await self._coordinator.describe()
+                self.view = replace(self.view, seen_s=monotonic_s())
+                if (waited_s := monotonic_s() - began_s) > SLOW_REBALANCE_S:
+                    self.problem = f"{self._coordinator.group}: a rebalance has waited {waited_s:.0f} s for a member"
+            return answer.result()
+        finally:
+            answer.cancel()
+
+    async def _hand_out(self, joined: Any, generation: int) -> int:
+        listed = [one for one in joined.members if one[0] != self._member]
+        if any(one[0] not in self._coordinator.known for one in listed):
+            await self._coordinator.describe()
+        members = [
+            replace(self._coordinator.known.get(id_, Member(id_, instance or "")), subscription=read_subscription(raw))
+            for id_, instance, raw in listed
+        ]
+        self._counts = await self._coordinator.count_partitions(self._topic, members)
+        self._due.clear()
+        (plan, replicas), protocol = self._given, joined.group_protocol
+        given, withheld = self._assign(plan, replicas, members, is_cooperative=protocol in COOPERATIVE)
+        packed = [(id_, wire.pack_assignment(given.get(id_, {}))) for id_ in (self._member, *given)]
+        answer = await self._coordinator.send(wire.SYNC, generation, self._member, PLANNER, packed)
+        if self._must_rejoin(answer.error_code):
+            return -1
+        places = {id_: dict(topics) for id_, topics in given.items()}
+        for member in members if protocol in COOPERATIVE else ():
+            for topic, held in member.subscription.owned.items():
+                places[member.id][topic] = sorted({*places[member.id].get(topic, ()), *held})
+        at_s = monotonic_s()
+        epoch = plan.epoch if plan is not None and not withheld else self.view.epoch
+        self.view = View(at_s, generation, True, protocol, epoch, tuple(members), places)
+        self.problem = ""
+        if withheld:
+            self._withheld_s = self._withheld_s or at_s
+            self._follow_ups += 1
+            self._loop.call_later(min(FOLLOW_UP_S * self._follow_ups, self._settings.session_s / 2), self._due.set)
+        else:
+            if self._withheld_s:
+                self._pauses_s.put(at_s - self._withheld_s)
+            self._withheld_s, self._follow_ups = 0.0, 0
+        return generation
+
+    def _assign(self, *values: Any, is_cooperative: bool = False) -> tuple[dict[str, Partitions], int]:
+        known: dict[str, Any] = {"topic": self._topic, "counts": self._counts, "previous": self.view.places}
+        return assign(*values, is_cooperative=is_cooperative, **known)
+
+    async def _look(self, generation: int, protocol: str, *, leads: bool) -> None:
+        """Read the members and their partitions from the coordinator."""
+        found = await self._coordinator.describe()
+        if found[2] != "Stable":
+            return
+        listed = [one for one in found[5] if one[0] in self._coordinator.known]
+        members = tuple(
+            replace(self._coordinator.known[one[0]], subscription=read_subscription(one[4])) for one in listed
+        )
+        self._counts = await self._coordinator.count_partitions(self._topic, members)
+        places = {one[0]: read_assignment(one[5]) for one in listed}
+        self.view = View(monotonic_s(), generation, leads, protocol, 0, members, places)
+        self._compare()
+
+    async def _kick(self, leader: str) -> None:
+        group = self._coordinator.group
+        if self._settings.take_over != "kick":
+            self.problem = (
+                f"{leader} leads group {group} and assigns its partitions; plans are not followed until all consumers "
+                'were stopped once; or set take_over = "kick", which repeats their last events once'
+            )
+            return
+        self._notify(f"taking over group {group}: {leader} leaves and rejoins; its uncommitted events are repeated")
+        instance_id = self._coordinator.known.get(leader, Member(leader)).instance_id
+        await self._coordinator.leave({leader: instance_id or None})
+
+    def _must_rejoin(self, code: int) -> bool:
+        """Return whether the answer asks for a new join. Raises KafkaError if another coordinator is needed."""
+        error, self.is_fenced = for_code(code), code == FENCED_INSTANCE_ID
+        if error is errors.UnknownMemberIdError:
+            self._member = ""
+        elif not self.is_fenced and error not in (
+            NoError,
+            errors.RebalanceInProgressError,
+            errors.IllegalGenerationError,
+        ):
+            raise error(self._coordinator.group)
+        return error is not NoError

@@ -1,0 +1,180 @@
+"""Unchanged consumers of a real Kafka obey the plans of a Leader, of librdkafka and of Java."""
+
+import os
+import random
+import shlex
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import NewTopic
+from foreign_group import ForeignGroup
+from kafka_helpers import DEADLINE_S, admin, create_topics, wait_for
+from live_autoscaler import Autoscaler
+
+from autoscaler.live.foreign.inspection import inspect
+from autoscaler.live.foreign.leader import Leader
+from autoscaler.live.foreign.members import Replicas
+from autoscaler.live.settings import AutoscalerSettings
+from contracts.connection import Connection
+from contracts.journal import ReplicaChange
+from contracts.plan import PlanRecord
+from contracts.preflight import PreflightError
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+NAMES = ("shop-0", "shop-1", "shop-2")
+
+
+def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
+    return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
+
+
+@contextmanager
+def leading(group: ForeignGroup, take_over: str = "wait", lines: list[str] | None = None) -> Iterator[Leader]:
+    settings = AutoscalerSettings(
+        policy="static", state_dir="unused", consumers="led", topic=group.topic, group=group.name,
+        take_over=take_over, heartbeat_s=0.3, replica_command="unused",
+    )  # fmt: skip
+    leader = Leader(Connection(bootstrap_servers=group.kafka), settings, [].append if lines is None else lines.append)
+    leader.start()
+    try:
+        yield leader
+    finally:
+        leader.close(leave=False)
+
+
+def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, names: tuple[str, ...] = NAMES) -> bool:
+    leader.carry_out(record, Replicas(dict.fromkeys(names, "")))
+    wait_for(lambda: leader.view.epoch == record.epoch, f"plan {record.epoch}", every_s=0.01)
+    return bool(wait_for(lambda: group.owners() == record.assignment, f"owners by plan {record.epoch}", every_s=0.02))
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("client", ["librdkafka", "java"])
+def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(client, assignor, kafka, namespace, tmp_path):
+    draw = random.Random(1)
+    with ForeignGroup(kafka, namespace, tmp_path / "group", client, assignor) as group, leading(group) as leader:
+        wait_for(lambda: leader.view.leads, "the leadership of the empty group")
+        group.start(*NAMES)
+        wait_for(lambda: len(leader.view.members) == len(NAMES), "all members")
+        group.load()
+        assignment = dict.fromkeys(range(group.partitions), NAMES[0])
+        for epoch in range(1, 51):
+            moved = draw.sample(range(group.partitions), 3 if epoch % 10 else group.partitions)
+            assignment |= {number: draw.choice(NAMES) for number in moved}
+            assert carried_out(leader, group, plan(epoch, dict(assignment)))
+        assert leader.view.protocol == assignor
+        repeated = [event for event, count in Counter(group.served()).items() if count > 1]
+        assert group.events_after_revocation() == 0
+        assert not repeated, "each client commits when its partitions are revoked"
+
+
+def led(group: ForeignGroup, namespace: str, **more: str) -> Autoscaler:
+    create_topics(group.kafka, namespace, 1)
+    settings = {
+        "CONSUMERS": "led", "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop", "HEARTBEAT_S": "0.3",
+        "REPLICA_COMMAND": shlex.join(group.command()), "COMMIT_AGE_S": "0.5", "LATENCY_TARGET_S": "2",
+    }  # fmt: skip
+    environ = {f"TAILPACK_{name}": value for name, value in (settings | more).items()}
+    environ["LOG_FOLDER"] = str(group.events)
+    return Autoscaler(group.kafka, namespace, group.folder / "state", partitions=group.partitions, more=environ)
+
+
+def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(kafka, namespace, tmp_path):
+    policy = {"POLICY": "tail-aware", "INITIAL_REPLICAS": "1", "POLICY_OPTIONS": '{"keep_s": 0}'}
+    with ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group") as group, led(group, namespace, **policy) as auto:
+        auto.wait_for_plan(1, deadline_s=120)
+        group.load()
+        wait_for(lambda: len(set(group.owners().values())) > 1, "a second consumer that owns partitions")
+        served = group.served()
+        wait_for(lambda: len(auto.pids()) == 1, "the end of the others")
+        wait_for(lambda: group.owners(auto.pids()) == auto.plans()[-1].assignment, "owners by the last plan")
+        assert max(Counter(served).values()) == 1
+        assert group.events_after_revocation() == 0
+        ended = [changes[-2:] for name in NAMES if name not in auto.pids() and (changes := auto.changes(name))]
+        last_changes = {tuple(one.change for one in changes) for changes in ended}
+        assert last_changes == {(ReplicaChange.DRAINED, ReplicaChange.LEFT)}
+        auto.signal(signal.SIGINT)
+        assert auto.ended()[0] == 0
+
+
+def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(kafka, namespace, tmp_path):
+    group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", session_ms=240_000)
+    with group, led(group, namespace) as auto:
+        auto.wait_for_plan(1, deadline_s=120)
+        wait_for(lambda: group.owners(auto.pids()) == auto.plans()[-1].assignment, "owners by the first plan")
+        group.load()
+        dead = auto.pids()["shop-1"]
+        os.kill(dead, signal.SIGKILL)
+        # Without a LeaveGroup in its name, the group would wait for the session of four minutes.
+        wait_for(lambda: auto.pids().get("shop-1") not in (None, dead), "its replacement")
+        wait_for(lambda: set(group.owners(auto.pids()).values()) == {"shop-0", "shop-1"}, "both own partitions again")
+        wait_for(lambda: group.owners(auto.pids()) == auto.plans()[-1].assignment, "owners by the last plan")
+
+        auto.signal(signal.SIGKILL)
+        auto.ended()
+        before = rebalances(group)
+        auto.start()
+        auto.wait_for_tick(lambda tick: tick.partitions, "a decision of the next autoscaler")
+        assert auto.changes("shop-0")[-1].change is ReplicaChange.READY
+        assert rebalances(group) == before, "it joined under the same id within its session"
+        group.served()
+        assert group.events_after_revocation() == 0
+
+
+@pytest.mark.parametrize("take_over", ["wait", "kick"])
+def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(kafka, namespace, tmp_path, take_over):
+    lines: list[str] = []
+    with ForeignGroup(kafka, namespace, tmp_path / "group", "librdkafka") as group:
+        with leading(group) as leader:
+            group.start(*NAMES[:2])
+            wait_for(lambda: len(leader.view.members) == 2, "both members")
+            group.load()
+            assert carried_out(leader, group, plan(1, dict.fromkeys(range(group.partitions), NAMES[0])))
+        group.start(NAMES[2])  # while the group still waits for the planner, until its session ends
+        wait_for(lambda: len(set(group.owners().values())) == len(NAMES), "their own assignor goes on with all three")
+        wanted = plan(2, {number: NAMES[number % 2] for number in range(group.partitions)})
+        with leading(group, take_over, lines) as leader:
+            leader.carry_out(wanted, Replicas(dict.fromkeys(NAMES, "")))
+            wait_for(lambda: leader.view.seen_s, "the first rebalance")
+            if take_over == "kick":
+                assert carried_out(leader, group, wanted)
+                assert lines
+            else:
+                wait_for(lambda: "plans are not followed" in leader.problem, "the reason why it waits")
+                assert not leader.view.leads
+                group.stop(*NAMES)
+                wait_for(lambda: leader.view.leads, "the leadership once all have left")
+                group.start(*NAMES)
+                assert carried_out(leader, group, wanted)
+            group.served()
+            assert group.events_after_revocation() == 0
+
+
+def rebalances(group: ForeignGroup) -> int:
+    return sum(kind == "A" for lines in group.logs().values() for _, kind, _ in lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"group.protocol": "consumer"}, "group.protocol=classic"),
+        ({"partition.assignment.strategy": "roundrobin"}, "its assignor is roundrobin; add it to led_protocols"),
+    ],
+)
+def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, options, reason):
+    client = admin(kafka)
+    client.create_topics([NewTopic(namespace, 2, 1)])[namespace].result(DEADLINE_S)
+    member = Consumer({"bootstrap.servers": kafka, "group.id": namespace} | options)
+    member.subscribe([namespace])
+    try:
+        wait_for(lambda: member.poll(0.1) or member.assignment(), "its assignment")
+        with pytest.raises(PreflightError, match=reason) as refused:
+            inspect(Connection(bootstrap_servers=kafka), namespace, ("range", "cooperative-sticky"))
+        assert len(str(refused.value).splitlines()) == 1
+        assert member.assignment()
+    finally:
+        member.close()

@@ -1,0 +1,140 @@
+"""Groups of ordinary consumers as processes, load for them, and what their logs prove."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from threading import Event, Thread
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+from kafka_helpers import DEADLINE_S, admin, end_offsets, wait_for
+
+from tailpack.local.jars import ensure, java
+
+HERE = Path(__file__).parent
+
+
+@cache
+def compiled(folder: Path) -> Path:
+    compiler = [str(Path(java()).with_name("javac")), "-cp", f"{ensure('kafka')}/*", "-d", str(folder)]
+    subprocess.run([*compiler, str(HERE / "PlainConsumer.java")], check=True, timeout=DEADLINE_S)
+    return folder
+
+
+@dataclass
+class ForeignGroup:
+    """Consumers of one client library, and events for them. All processes end with its block."""
+
+    kafka: str
+    name: str
+    folder: Path
+    client: str = "librdkafka"
+    assignor: str = "range"
+    partitions: int = 12
+    rate: float = 300.0
+    session_ms: int = 6000
+    work_s: float = 0.0
+    processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    _stop: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        self.topic, self.events = f"{self.name}.events", self.folder / "events"
+
+    def __enter__(self) -> "ForeignGroup":
+        self.events.mkdir(parents=True, exist_ok=True)
+        self._admin = admin(self.kafka)
+        self._admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result(DEADLINE_S)
+        self._thread = Thread(target=self._produce, daemon=True)
+        self.load = self._thread.start
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for process in self.processes.values():
+            process.kill()
+            process.wait(DEADLINE_S)
+
+    def command(self) -> list[str]:
+        options = {
+            "bootstrap.servers": self.kafka, "group.id": self.name, "topic": self.topic, "work.s": str(self.work_s),
+            "auto.offset.reset": "earliest", "heartbeat.interval.ms": "300",
+            "session.timeout.ms": str(self.session_ms), "partition.assignment.strategy": self.assignor,
+        }  # fmt: skip
+        if self.client == "java":
+            name = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}[self.assignor]
+            options["partition.assignment.strategy"] = f"org.apache.kafka.clients.consumer.{name}"
+            start = [java(), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]
+            start += [f"{compiled(self.folder.parent)}:{ensure('kafka')}/*", "PlainConsumer"]
+        else:
+            start = [sys.executable, str(HERE / "plain_consumer.py")]
+        return start + [f"{key}={value}" for key, value in options.items()]
+
+    def start(self, *names: str) -> None:
+        for name in names:
+            environ = {**os.environ, "TAILPACK_REPLICA": name, "LOG_FOLDER": str(self.events)}
+            with (self.folder / f"{name}.log").open("ab") as log:
+                self.processes[name] = subprocess.Popen(self.command(), env=environ, stdout=log, stderr=log)
+
+    def stop(self, *names: str) -> None:
+        for name in names:
+            self.processes[name].send_signal(signal.SIGTERM)
+            self.processes.pop(name).wait(DEADLINE_S)
+
+    def unload(self) -> None:
+        self._stop.set()
+        self._thread.join(DEADLINE_S)
+
+    def _produce(self) -> None:
+        producer, number, began_s = Producer({"bootstrap.servers": self.kafka, "linger.ms": 0}), 0, time.monotonic()
+        while not self._stop.wait(0.005):
+            while number < (time.monotonic() - began_s) * self.rate:
+                producer.produce(self.topic, str(time.time_ns() // 1000), partition=number % self.partitions)
+                number += 1
+            producer.poll(0)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def logs(self) -> dict[str, list[tuple[int, str, list[int]]]]:
+        found: dict[str, list[tuple[int, str, list[int]]]] = {}
+        for file in sorted(self.events.iterdir()):
+            lines = [line.split() for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            found[file.name] = [(int(at), kind, [*map(int, rest)]) for at, kind, *rest in lines]
+        return found
+
+    def owners(self, pids: Mapping[str, int] | None = None) -> dict[int, str]:
+        """Return partition → consumer, by the callbacks of the consumers that run. pids: their processes, if known."""
+        known = {name: process.pid for name, process in self.processes.items()} if pids is None else pids
+        running = {f"{name}.{pid}" for name, pid in known.items()}
+        owners: dict[int, str] = {}
+        for name, lines in self.logs().items():
+            owners |= dict.fromkeys(held(lines)[0], name.rpartition(".")[0]) if name in running or not running else {}
+        return owners
+
+    def served(self) -> list[tuple[int, int]]:
+        """Stop the load. Wait until each event was served, and return every (partition, offset) as often as it was."""
+        self.unload()
+        ends = end_offsets(self.kafka, self.topic)
+        expected = {(number, offset) for number, end in enumerate(ends) for offset in range(end)}
+
+        wait_for(lambda: expected <= {*self.handled()}, f"{len(expected)} events served")
+        return self.handled()
+
+    def handled(self) -> list[tuple[int, int]]:
+        return [(at[0], at[1]) for lines in self.logs().values() for _, kind, at in lines if kind == "E"]
+
+    def events_after_revocation(self) -> int:
+        return sum(held(lines)[1] for lines in self.logs().values())
+
+
+def held(lines: list[tuple[int, str, list[int]]]) -> tuple[set[int], int]:
+    """Return the partitions that a consumer owns at the end of its log, and its events in partitions not owned then."""
+    owned, strange = set[int](), 0
+    for _, kind, numbers in lines:
+        owned = owned | {*numbers} if kind == "A" else owned - {*numbers} if kind in "RL" else owned
+        strange += kind == "E" and numbers[0] not in owned
+    return owned, strange

@@ -18,8 +18,6 @@ FADING: Final = 0.99
 """Weight of a moment after one more interval."""
 SIMILAR: Final = 0.5
 """Difference of the logarithms of two forecasts at which a moment has 1/e of the weight."""
-OUTLIER: Final = 2.0
-"""The largest excess over a forecast counts at most as this multiple of the second largest."""
 CUTS: Final = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 1.0)
 """Quantiles between which one path represents all others, the worst first."""
 MAX_PATH_CELLS: Final = 300_000
@@ -163,7 +161,7 @@ class Ensemble:
         totals = made.sum(axis=2)
         distance = np.log(np.maximum(1.0, totals[first, 0]) / max(1.0, self._made[0].sum())) / SIMILAR
         weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
-        by_slot, capped = _without_outlier(series, totals[:, 0])
+        by_slot = series.sum(axis=2)
         then = totals[first, :1] + far[:, 0] * (totals[first, 1:] - totals[first, :1])
         ratios = fore.sum(axis=1) / np.maximum(1.0, then)  # shape (moments, intervals)
         following = by_slot.reshape(-1)[moments[:, None] + np.arange(slots)]
@@ -179,9 +177,6 @@ class Ensemble:
         chosen = order[np.minimum(len(order) - 1, np.searchsorted(above, (cuts[1:] + cuts[:-1]) / 2))]
         flat = series.reshape(-1, partitions)
         events = flat[moments[chosen][:, None] + np.arange(slots)]
-        if capped is not None:
-            outlier, share = capped
-            events[(moments[chosen][:, None] + np.arange(slots)) // whole == outlier] *= share
         each = events.reshape(len(chosen), intervals, whole, partitions)
         start = made[first[chosen]]
         # partitions may have other shares of the events now than they had then
@@ -190,19 +185,3 @@ class Ensemble:
         shape = shape / np.maximum(1e-9, shape.sum(axis=2, keepdims=True))
         each = factors[chosen][:, :, None, None] * each + shape[..., None] * shift[:, :, None, :]
         return Paths(np.maximum(0.0, each).reshape(len(chosen), slots, partitions), np.diff(cuts), sizes)
-
-
-def _without_outlier(series: Floats, forecasts: Floats) -> tuple[Floats, tuple[int, float] | None]:
-    """Return the events of each slot without the excess of the worst interval, and the interval with its factor."""
-    by_slot = series.sum(axis=2)
-    came = by_slot.sum(axis=1)
-    excess = came - forecasts
-    if len(excess) < 2:
-        return by_slot, None
-    second, worst = np.argpartition(excess, -2)[-2:]
-    most = OUTLIER * max(0.0, float(excess[second]))
-    if excess[worst] <= most:
-        return by_slot, None
-    share = float((forecasts[worst] + most) / came[worst])
-    by_slot[worst] *= share
-    return by_slot, (int(worst), share)

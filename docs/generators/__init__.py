@@ -55,4 +55,4 @@ def bullets(entries: Iterable[str]) -> str:
 
 def sentence(text: str) -> str:
     """Return a text that begins with a capital and ends with a full stop."""
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{text[0].upper()}{text[1:].removesuffix('.')}."

@@ -4,7 +4,8 @@ from dataclasses import fields
 
 from autoscaler.policies.registry import POLICIES
 from autoscaler.policies.settings import Factors
-from bench.scenario import FOLDER, load_scenario, scenario_names, stress_names, table_in
+from bench.scenario import FOLDER, load_scenario, scenario_names, stress_names
+from contracts.validation import table_in
 from generators import bullets, data, head, joined, sentence, wrapped
 
 

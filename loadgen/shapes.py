@@ -64,7 +64,7 @@ def curve(text: str) -> IntArray:
             case ["to", target, "in", seconds]:
                 part = rate + (float(target) - rate) * np.arange(0.5, int(seconds)) / int(seconds)
             case _:
-                raise ValueError(f"{piece.strip()!r} must be RATE for SECONDS or to RATE in SECONDS")
+                raise ValueError(f"{piece.strip()!r} must be 'RATE for SECONDS' or 'to RATE in SECONDS'")
         rate = float(target)
         parts.append(part)
     return whole_events(np.maximum(np.concatenate(parts), 0))
@@ -129,7 +129,7 @@ def diurnal_week() -> IntArray:
 
 
 def hot_key() -> IntArray:
-    """Return nine partitions of 18 events/s, and a key of 70 events/s that moves each minute, within ten seconds.
+    """Return nine partitions of 18 events/s, and a key of 70 events/s. Each minute it moves, in ten seconds.
 
     A consumer with a capacity of 100 events/s can own five partitions, or only the one with the key.
     """

@@ -148,8 +148,8 @@ class ClassicRebalance(Owners, ABC):
     """Kafka's classic protocol: all members join a rebalance, which then takes t_r.
 
     Members notice a rebalance at their next heartbeat. A new member joins at once. A member that has to stop joins when
-    it has finished the event in service. Until all have joined, a newer plan replaces the plan. A later
-    plan waits for the next rebalance, which follows at once. The group waits for dead members until they are evicted.
+    it has finished the event in service. Until all have joined, a newer plan replaces the plan. After that, it waits
+    for the next rebalance, which follows at once. The group waits for dead members until they are evicted.
     """
 
     def __init__(self, engine: Engine, agenda: Agenda, heartbeats: Heartbeats, rebalance_time_us: int) -> None:

@@ -148,8 +148,8 @@ def first_surge_end_s(scenario: Scenario, packed: IntArray) -> int:
     """Return the end of the first surge in whole seconds; 0 if the replicas of the start are enough for every second.
 
     The first surge begins in the first second whose events need more replicas than the run starts with. No policy can
-    have them earlier than after a decision interval, a start and a rebalance. It lasts twice as long, because the new
-    replicas then serve what has waited. packed: replicas that each second needs (`per_second_packing`).
+    have them earlier than after a decision interval, a start and a rebalance. The surge lasts twice this time, because
+    the new replicas then serve what has waited. packed: replicas that each second needs (`per_second_packing`).
     """
     over = np.flatnonzero(packed > scenario.autoscaler.initial_replicas)
     settings = settings_of(scenario)

@@ -225,7 +225,7 @@ class AtomicCommitter(Committer):
             self._consecutive_losses += 1
             if self._consecutive_losses >= MAX_CONSECUTIVE_LOSSES:
                 raise
-            log.warning("The transaction was ended by the broker or another process (%s); rejoining the group", lost)
+            log.warning("The transaction was lost (%s); rejoining the group", lost)
             self._leave_group(member)
             raise errors.CommitFailedError from lost
         self._consecutive_losses = 0

@@ -202,7 +202,7 @@ class TailAware:
             start_s=start_s,
             paid_s=near * interval_s,
             interval_s=interval_s,
-            least=self._peaks.least(lead),
+            least=self._peaks.least(lead) if start_s > target_s else 0,
         )
 
     def _meanwhile(self, observation: GroupObservation, then: Situation) -> Situation:

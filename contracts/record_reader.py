@@ -101,7 +101,7 @@ class RecordReader:
                     self._begins = {(at.topic, at.partition): max(0, end - self._tail) for at, end in ends.items()}
                 await self._assign({})
                 return self._is_connected.set()
-            except KafkaError as error:
+            except (KafkaError, OSError, ValueError) as error:  # ValueError: a host that is no name
                 self.error = str(error)
                 await asyncio.sleep(RETRY_PAUSE_S)
 

@@ -1,6 +1,7 @@
 """Settings, app factory and Kafka driver of our Faust services. Importing this module has no side effect."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,14 +129,16 @@ class _ConsumerTask(AIOKafkaConsumerThread):  # type: ignore[misc]
     async def _fetch_records(self, consumer: Any, *arguments: Any, **options: Any) -> Any:
         with poll_limit(MAX_POLL_BYTES):
             records = await super()._fetch_records(consumer, *arguments, **options)
-        if any(place.topic in self.transport.background for place in records):
-            self._rest(consumer._subscription.subscription.assignment)
+        leader = consumer._client.cluster.leader_for_partition
+        if answered := {leader(place) for place in records if place.topic in self.transport.background}:
+            self._rest(consumer._subscription.subscription.assignment, lambda place: leader(place) in answered)
         return records
 
-    def _rest(self, assignment: Any) -> None:
-        """Leave the partitions of background topics out of fetches for PATIENCE_S."""
-        states = [assignment.state_value(tp) for tp in assignment.tps if tp.topic in self.transport.background]
-        for state in states:
+    def _rest(self, assignment: Any, has_answered: Callable[[Any], bool]) -> None:
+        """Leave background partitions of brokers that answered out of fetches for PATIENCE_S."""
+        # While a partition is paused, aiokafka discards answers for it, so those of a slower broker would never count.
+        background = [place for place in assignment.tps if place.topic in self.transport.background]
+        for state in [assignment.state_value(place) for place in background if has_answered(place)]:
             state.pause()
             self.thread_loop.call_later(PATIENCE_S, state.resume)
 
@@ -223,20 +226,20 @@ class Pulse:
     def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         self._limit_s = limit_s
         self._clock = clock
-        self._last_s = clock()
+        self._last_s = math.inf
         self.gap_s = 0.0
         """Longest pause that exceeded the limit, seconds. 0: none."""
 
     def begin(self) -> None:
-        """Begin to measure. Call `beat` regularly from now on."""
-        self._last_s = self._clock()  # a slow broker may have delayed the start
+        """Begin to measure. Call `beat` regularly from now on. Before, a slow broker may delay the start."""
+        self._last_s = self._clock()
 
     def beat(self) -> None:
         """Record the time since the last beat if it exceeds the limit."""
         now_s = self._clock()
         if now_s - self._last_s > self._limit_s:
             self.gap_s = max(self.gap_s, now_s - self._last_s)
-        self._last_s = now_s
+        self._last_s = max(self._last_s, now_s)
 
     def require_no_pause(self) -> None:
         """Raise ProcessPausedError if the process was ever paused too long. A pause that has just ended counts too."""

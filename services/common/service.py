@@ -125,8 +125,10 @@ class Service:
             if message.generation_id != self.app.consumer_generation_id:
                 return False
             first = self._begins.setdefault(source, message.offset)
-            committed = self.app.consumer._committed_offset[source] or first  # not public in Faust
-            if message.offset - committed < MAX_UNCOMMITTED:
+            consumer = self.app.consumer  # not public in Faust: offsets committed, and of the last record taken
+            committed, last = max(consumer._committed_offset[source] or 0, first), consumer._read_offset[source] or 0
+            # A gap of offsets, as of aborted records, is no reason to wait if all that was taken is committed.
+            if message.offset - committed < MAX_UNCOMMITTED or committed > last:
                 self._commit_wait = None
                 return True
             self._commit_wait = f"{source.topic}/{source.partition} waits: {MAX_UNCOMMITTED} offsets are uncommitted"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from aiokafka.partitioner import murmur2
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka_helpers import admin, end_offsets, produce, read_all, wait_for
 from odd_headers import produce_bomb, produce_odd
@@ -283,3 +283,20 @@ def test_an_instance_that_resumes_after_a_takeover_writes_nothing(stack: Stack) 
     assert "this process was paused" in (stack.folder / "shipment.log").read_text()
     assert len(written()) == len(names)
     assert stack.get("shipment", "/healthz")[0] == 200
+
+
+def test_a_stage_continues_behind_thousands_of_aborted_records(stack: Stack) -> None:
+    stack.start("shipment")
+    source, target = (
+        qualified(stack.namespace, topic) for topic in (Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED)
+    )
+    producer = Producer({"bootstrap.servers": stack.kafka, "transactional.id": stack.namespace})
+    producer.init_transactions(60)
+    commit, abort = producer.commit_transaction, producer.abort_transaction
+    for name, count, end in ("o-1", 1, commit), ("o-2", MAX_UNCOMMITTED, abort), ("o-3", 1, commit):
+        producer.begin_transaction()
+        for _ in range(count):
+            producer.produce(source, settled(name, accepted=True), partition=0)
+        producer.flush(60)  # an abort discards what was not sent
+        end(60)
+    wait_for(lambda: sum(end_offsets(stack.kafka, target)) == 2, "both committed payments are shipped")

@@ -32,8 +32,9 @@ class Coordinator:
             request_timeout_ms=round(wire.REQUEST_TIMEOUT_S * 1000),
             metadata_max_age_ms=10_000,
         )
-        await self._client.bootstrap()
-        self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
+        async with asyncio.timeout(wire.ANSWER_TIMEOUT_S):
+            await self._client.bootstrap()
+            self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
 
     async def close(self) -> None:
         """Disconnect."""
@@ -71,7 +72,7 @@ class Coordinator:
         """Return the number of partitions of `topic` and of all topics that members subscribe to."""
         topics, cluster = {topic}.union(*(member.subscription.topics for member in members)), self._client.cluster
         if topics - cluster.topics():
-            await self._client.set_topics(topics)
+            await asyncio.wait_for(self._client.set_topics(topics), wire.ANSWER_TIMEOUT_S / 2)
         return {name: len(cluster.partitions_for_topic(name) or ()) for name in topics}
 
 

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from aiokafka import errors
-from aiokafka.errors import KafkaError, NoError, for_code
+from aiokafka.errors import NoError, for_code
 
 from autoscaler.live.foreign import wire
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
@@ -71,6 +71,7 @@ class Leader:
         self._counts: dict[str, int] = {}
         self._withheld_s = 0.0
         self._follow_ups = 0
+        self._follow_up: asyncio.TimerHandle | None = None
         self._loop = asyncio.new_event_loop()
         self._due = asyncio.Event()
         self._main: asyncio.Task[None]
@@ -126,7 +127,7 @@ class Leader:
             try:
                 await self._coordinator.connect()
                 await self._lead()
-            except (KafkaError, OSError, TimeoutError) as failed:
+            except Exception as failed:  # whatever it is: without this thread the group would be lost for ever
                 self.problem = f"group {self._coordinator.group}: {describe_error(failed)}"
             finally:
                 await self._coordinator.close()
@@ -147,6 +148,8 @@ class Leader:
                 self._generation = -1
             elif self.view.leads:
                 self.view, self.problem = replace(self.view, seen_s=monotonic_s()), ""
+                if await self._coordinator.count_partitions(self._topic, self.view.members) != self._counts:
+                    self._due.set()  # a topic has grown: only the leader can notice
             else:
                 await self._look(self._generation, self.view.protocol, leads=False)
 
@@ -195,6 +198,8 @@ class Leader:
         ]
         self._counts = await self._coordinator.count_partitions(self._topic, members)
         self._due.clear()
+        if self._follow_up is not None:
+            self._follow_up.cancel()
         (plan, replicas), protocol = self._given, joined.group_protocol
         given, withheld = self._assign(plan, replicas, members, is_cooperative=protocol in COOPERATIVE)
         packed = [(id_, wire.pack_assignment(given.get(id_, {}))) for id_ in (self._member, *given)]
@@ -212,11 +217,15 @@ class Leader:
         if withheld:
             self._withheld_s = self._withheld_s or at_s
             self._follow_ups += 1
-            self._loop.call_later(min(FOLLOW_UP_S * self._follow_ups, self._settings.session_s / 2), self._due.set)
+            self._follow_up = self._loop.call_later(
+                min(FOLLOW_UP_S * self._follow_ups, self._settings.session_s / 2), self._due.set
+            )
         else:
             if self._withheld_s:
                 self._pauses_s.put(at_s - self._withheld_s)
             self._withheld_s, self._follow_ups = 0.0, 0
+            if self._given != (plan, replicas):  # it changed while the answer to SYNC was awaited
+                self._compare()
         return generation
 
     def _assign(self, *values: Any, is_cooperative: bool = False) -> tuple[dict[str, Partitions], int]:

@@ -79,7 +79,7 @@ def read_subscription(raw: bytes) -> Subscription:
     topics, owned = frozenset[str](), Partitions()
     try:
         version = Int16.decode(data)
-        topics = frozenset(_TEXT.decode(data) for _ in range(Int32.decode(data)))
+        topics = frozenset(filter(None, [_TEXT.decode(data) for _ in range(Int32.decode(data))]))
         Bytes.decode(data)
         if version >= 1:
             owned = _read_partitions(data)
@@ -107,4 +107,4 @@ def read_assignment(raw: bytes) -> Partitions:
 
 def _read_partitions(data: BytesIO) -> Partitions:
     topics = [(_TEXT.decode(data), Array(Int32).decode(data)) for _ in range(Int32.decode(data))]
-    return {topic: partitions or [] for topic, partitions in topics}
+    return {topic: partitions or [] for topic, partitions in topics if topic}

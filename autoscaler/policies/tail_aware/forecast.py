@@ -60,7 +60,9 @@ class Forecasts:
         self.note(lead)
 
     def note(self, lead: int) -> None:
-        """Remember what is forecast now."""
+        """Remember what is forecast now. Forget the forecasts of a former horizon."""
+        for steps in self._made.keys() - {1, lead}:
+            del self._made[steps], self._errors[steps]
         for steps in {1, lead}:
             each = self._each(steps)
             if steps not in self._made:
@@ -172,7 +174,8 @@ class Ensemble:
         expected = following * np.repeat(factors, whole, axis=1)
         order = np.argsort(-backlogs(expected, rate, history.slot_s), kind="stable")
         above = np.cumsum(weights[order]) / weights.sum()
-        cuts = np.array(CUTS)[:: max(1, slots * partitions * len(CUTS) // MAX_PATH_CELLS)]
+        stride = max(1, slots * partitions * len(CUTS) // MAX_PATH_CELLS)
+        cuts = np.array(CUTS)[:: min(stride, len(CUTS) - 1)]  # at least one path
         cuts[-1] = 1.0
         chosen = order[np.minimum(len(order) - 1, np.searchsorted(above, (cuts[1:] + cuts[:-1]) / 2))]
         flat = series.reshape(-1, partitions)

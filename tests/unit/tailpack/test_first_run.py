@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailpack.first_run import loops_per_s, sustainable_share
+from tailpack.first_run import sustainable_share
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,3 @@ def test_a_slow_machine_gets_the_share_of_the_load_that_it_carries_and_a_fast_on
     loops: float, share: float
 ) -> None:
     assert sustainable_share(loops, peak=112) == share
-
-
-def test_the_measure_is_a_rate() -> None:
-    assert loops_per_s(0.01) > 100

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from kafka_helpers import wait_for
 from launcher_contract import Processes
 
 from autoscaler.live.launchers.processes import PidFile
@@ -26,14 +25,6 @@ def test_each_replica_has_its_own_session(nursery: Processes) -> None:
     process = launcher.start("payment-3")
     assert os.getsid(process.pid) == process.pid, "Ctrl-C in the terminal must not reach it"
     assert launcher.last_log_line("payment-9") == ""
-
-
-def test_starts_are_numbered_in_order(nursery: Processes) -> None:
-    launcher = nursery.launcher()
-    started = [launcher.start(name) for name in ("payment-1", "payment-0")]
-    environs = [psutil.Process(one.pid).environ for one in started]
-    numbers = [wait_for(lambda own=own: own().get("TAILPACK_REPLICA_NUMBER"), "its program") for own in environs]
-    assert numbers == ["0", "1"]
 
 
 def test_a_replica_whose_pid_file_cannot_be_written_does_not_run(

@@ -8,6 +8,7 @@ import pytest
 from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings
+from autoscaler.policies.tail_aware import forecast
 from autoscaler.ports import Policy, urgent_of
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
@@ -53,6 +54,11 @@ def simulated(load: Workload, policy: Policy | None = None, service: ServiceSett
 
 def in_sla(run: Run) -> float:
     return in_sla_share(run.latency_us, 0.5)
+
+
+def test_a_very_large_group_is_planned_by_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "MAX_PATH_CELLS", 1)
+    assert in_sla(simulated(evenly([100] * 30))) == 1.0
 
 
 def replicas_from(run: Run, from_s: int, seconds: int) -> float:

@@ -100,13 +100,6 @@ def test_the_time_of_decisions_is_measured() -> None:
 
 
 @LONG
-def test_the_simulator_serves_every_event() -> None:
-    found = bench("simulator", "--quick")
-    assert (found["events"], found["partitions"]) == (10_000_000, 9)
-    assert found["events_per_s"] == pytest.approx(found["events"] / found["process_s"])
-
-
-@LONG
 @pytest.mark.spark
 def test_the_report_counts_every_event() -> None:
     found = bench("report", "--events", "20000")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from kafka_helpers import wait_for
 from live_run import LiveRun, start_run
 
 from tailpack.local.broker import Broker
@@ -53,7 +54,7 @@ def test_a_service_a_replica_and_the_autoscaler_are_killed_in_mid_run(run: LiveR
     run.child("autoscaler.live").kill()
     assert all(psutil.pid_exists(pid) for pid in replicas), "replicas outlive the autoscaler, with the plan in force"
     assert_exactly_once(run)
-    assert not [pid for pid in replicas if psutil.pid_exists(pid)], "and are stopped with the run"
+    wait_for(lambda: not any(map(psutil.pid_exists, replicas)), "and are stopped with the run")
 
 
 @pytest.mark.parametrize(("second", "number"), [(None, signal.SIGINT), (4, signal.SIGTERM)])

@@ -4,17 +4,25 @@ import asyncio
 from collections.abc import Collection
 from typing import Any, Final
 
-from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
+from aiokafka.errors import (
+    GroupCoordinatorNotAvailableError,
+    GroupLoadInProgressError,
+    KafkaError,
+    NotCoordinatorForGroupError,
+)
 from confluent_kafka import ConsumerGroupType
 
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
 from autoscaler.live.foreign.wire import PLANNER, PROTOCOL_TYPE
 from autoscaler.live.kafka import describe_group
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
 from contracts.preflight import PreflightError
 
 BY_BROKER: Final = "brokers assign its partitions (KIP-848); set group.protocol=classic at its consumers"
+LOADING_S: Final = 20.0  # longest wait for a coordinator that is not ready yet
+RETRY_S: Final = 0.5
 
 
 def inspect(connection: Connection, group: str, protocols: Collection[str]) -> str:
@@ -49,9 +57,15 @@ def _why_not(found: Any, protocols: Collection[str]) -> str:
 
 
 async def _read(connection: Connection, group: str) -> Any:
-    coordinator = Coordinator(connection, group)
-    try:
-        await coordinator.connect()
-        return await coordinator.describe()
-    finally:
-        await coordinator.close()
+    deadline_s = monotonic_s() + LOADING_S
+    while True:
+        coordinator = Coordinator(connection, group)
+        try:
+            await coordinator.connect()
+            return await coordinator.describe()
+        except (NotCoordinatorForGroupError, GroupLoadInProgressError):  # it is about to be elected, or reads its log
+            if monotonic_s() >= deadline_s:
+                raise
+        finally:
+            await coordinator.close()
+        await asyncio.sleep(RETRY_S)

@@ -85,7 +85,8 @@ def led(group: ForeignGroup, namespace: str, **more: str) -> Autoscaler:
 
 def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(kafka, namespace, tmp_path):
     policy = {"POLICY": "tail-aware", "INITIAL_REPLICAS": "1", "POLICY_OPTIONS": '{"keep_s": 0}'}
-    with ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group") as group, led(group, namespace, **policy) as auto:
+    group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", work_s=0.005)  # one serves less than the load
+    with group, led(group, namespace, **policy) as auto:
         auto.wait_for_plan(1, deadline_s=120)
         group.load()
         wait_for(lambda: len(set(group.owners().values())) > 1, "a second consumer that owns partitions")

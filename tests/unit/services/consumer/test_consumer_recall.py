@@ -1,4 +1,4 @@
-"""A recalled fetch: the next one is sent at once, on the other of two connections."""
+"""The next fetch is sent at once: after a recalled one on the other of two connections, and after any that has ended."""
 
 import asyncio
 from types import SimpleNamespace
@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
+from aiokafka_bench import ZERO, Fetching
 
 from services.consumer import poller
-from services.consumer.connections import FETCH_GROUPS, RecallingClient
+from services.consumer.connections import FETCH_GROUPS, PromptFetcher, RecallingClient
 
 NODE = 0
 FIRST, SECOND = FETCH_GROUPS
@@ -82,3 +83,27 @@ def test_empty_fetches_wait_long_only_while_no_event_arrives_and_no_partition_wa
     assert consumer._fetcher._fetch_max_wait_ms == poller.BUSY_FETCH_WAIT_MS
     consumer._client.recalled_s = now_s
     assert pending(is_idle=True) == poller.BUSY_FETCH_WAIT_MS, "the recalled fetch may not be answered yet"
+
+
+async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_one_at_once():
+    async with Fetching() as bench:
+        answers = []
+
+        async def send(node: int, request: Any) -> Any:
+            answers.append(asyncio.get_running_loop().create_future())
+            return await answers[-1]
+
+        async def take_turns() -> None:
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+        bench.wire.send = send
+        PromptFetcher.adopt(bench.consumer)
+        bench.change(ZERO, positions={ZERO: 0})
+        bench.fetcher._fetch_task = asyncio.ensure_future(bench.fetcher._fetch_requests_routine())
+        await take_turns()
+        bench.change(ZERO)  # wakes the fetcher
+        answers[0].set_result(SimpleNamespace(API_VERSION=4, topics=[]))
+        await take_turns()
+        assert len(answers) == 2, "without the change to aiokafka it sleeps for 0.2 s first"
+        await bench.fetcher.close()

@@ -29,6 +29,7 @@ consumer.group_coordinator.GroupCoordinator: _on_join_prepare(previous_assignmen
     _perform_assignment(response)
     start_commit_offsets_refresh_task(assignment) _stop_commit_offsets_refresh_task() generation member_id group_id
     coordinator_id _client _subscription _group_subscription _closing _coordination_task _rebalance_timeout_ms
+    _retry_backoff_ms
     _cluster _metadata_snapshot _get_metadata_snapshot() _stop_heartbeat_task()
 producer.sender.Sender: _do_txn_offset_commit(offsets,group_id) _find_coordinator(coordinator_type,coordinator_key)
     _txn_manager

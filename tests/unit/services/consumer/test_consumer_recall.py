@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
-from aiokafka_bench import ZERO, Fetching
+from aiokafka_bench import ZERO, Fetching, take_turns
 
 from services.consumer import poller
 from services.consumer.connections import FETCH_GROUPS, PromptFetcher, RecallingClient
@@ -92,10 +92,6 @@ async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_o
         async def send(node: int, request: Any) -> Any:
             answers.append(asyncio.get_running_loop().create_future())
             return await answers[-1]
-
-        async def take_turns() -> None:
-            for _ in range(20):
-                await asyncio.sleep(0)
 
         bench.wire.send = send
         PromptFetcher.adopt(bench.consumer)

@@ -32,7 +32,7 @@ TINY: Final = 1e-9
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What is compared, under which conditions."""
+    """A comparison that a user asks for, with its conditions."""
 
     trace: Path
     current: Current
@@ -46,7 +46,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     spacings: Sequence[Spacing] = (Spacing.SMOOTH,)
     """Distributions of the events within a second. Two of them give a band."""
     partitions: int
-    """Number of partitions, for a trace that does not tell it."""
+    """Number of partitions, for a trace that does not have it."""
     most: int
     """Maximum number of replicas."""
 

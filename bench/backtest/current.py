@@ -45,7 +45,7 @@ THRESHOLDS: Final = (1, 5, 10, 25, 50, 100, 250, 500)
 
 
 class Current(msgspec.Struct, frozen=True):
-    """What runs today, as a contender, and what has no effect here."""
+    """The scaler of today as a contender, and notes about keys that have no effect here."""
 
     contender: Contender
     notes: tuple[str, ...]

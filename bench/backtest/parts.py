@@ -36,7 +36,7 @@ class Part:
 
     @property
     def how(self) -> str:
-        """What a worker process must know: `Job.how`."""
+        """The warm-up and the number of blocks in the form of `Job.how`."""
         return f"backtest {self.warm_up_s} {self.blocks}"
 
 

@@ -87,7 +87,7 @@ def backtest(
 ) -> None:
     """Simulate past traffic under what runs today and under other policies, and compare share in time and cost.
 
-    A trace of more than four hours is sampled. Counts of events do not tell how the events were spaced, so figures then
+    A trace of more than four hours is sampled. Counts of events do not show how the events were spaced, so figures then
     are a band: evenly spaced … in one burst each second.
     """
     from bench.backtest.backtest import Question  # noqa: PLC0415  numpy only where it is needed
@@ -181,7 +181,7 @@ def _print(result: "Backtest", price: float | None, *, band: bool) -> None:
     table.add_row("each second packed alone", "", "", f"{packed:,.2f}", *priced, "", style="dim")
     console.print(table)
     if band:
-        console.print("Bands: events spaced evenly … in one burst each second; the trace does not tell which.")
+        console.print("Bands: events spaced evenly … in one burst each second; the trace does not show which.")
     if worst := result.worst:
         console.print(
             f"Worst time of {result.lines[-1].name}: {_clock(worst.begin_s)} to {_clock(worst.end_s)} after the start, "

@@ -42,7 +42,7 @@ def backtest(
         str,
         typer.Option(
             metavar="TEXT",
-            help="What runs today: 'keda lagThreshold=500 max=12', 'hpa averageValue=100', 'static 12', or a policy "
+            help="Scaler of today: 'keda lagThreshold=500 max=12', 'hpa averageValue=100', 'static 12', or a policy "
             "with policy.NAME=VALUE. Also protocol=eager|cooperative-sticky|kip848 and heartbeat=3s.",
         ),
     ],

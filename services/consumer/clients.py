@@ -23,7 +23,6 @@ from services.consumer.coordinator import PlanCoordinator
 from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output, ProgressReporter, limit_batches
 from services.consumer.plan_reader import PlanReader
-from services.consumer.poller import BUSY_FETCH_WAIT_MS
 from services.consumer.topic_facts import RecordSizes
 from services.consumer.transaction import Transactions
 
@@ -94,7 +93,6 @@ class Clients:
             heartbeat_interval_ms=int(options.heartbeat_s * 1000),
             rebalance_timeout_ms=int(options.rebalance_timeout_s * 1000),
             max_poll_interval_ms=POLL_INTERVAL_MS,
-            fetch_max_wait_ms=BUSY_FETCH_WAIT_MS,
             max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
             fetch_max_bytes=MAX_POLL_BYTES,
             max_poll_records=MAX_POLL_RECORDS,

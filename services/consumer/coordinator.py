@@ -24,7 +24,7 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from services.consumer.assignor import decode_subscription
 from services.consumer.lease import Lease
-from services.consumer.poller import change_assignment, recall_fetches
+from services.consumer.poller import change_assignment
 from services.consumer.requests import stable_offset_fetch, stable_offsets
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
             await self._stop_commit_offsets_refresh_task()
             self.start_commit_offsets_refresh_task(self._subscription.subscription.assignment)
         elif has_new:
-            recall_fetches(self._consumer)
+            self._client.recall()  # new partitions are fetched at once
 
     async def committed_offsets(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
         """Return the committed offsets of `partitions`, and the partitions whose offset belongs to another log.

@@ -48,8 +48,9 @@ consumer.subscription_state.TopicPartitionState: __init__(assignment) await_rese
 producer.transaction_manager.TransactionManager: is_fatal_error() wait_for_transaction_end() _pending_txn_offsets
     transactional_id producer_id producer_epoch
 record.default_records._DefaultRecordBatchPy: _maybe_uncompress() _read_msg(decode_varint) _buffer
-consumer.fetcher.Fetcher: _notify(future) _records _wait_consume_future _fetch_max_wait_ms
+consumer.fetcher.Fetcher: _notify(future) _records _wait_consume_future
     _get_actions_per_node(assignment) _in_flight _pending_tasks
+protocol.fetch.FetchRequest: _max_wait_ms
 conn.AIOKafkaConnection: close(reason,exc) _requests _last_action _request_timeout
 cluster.ClusterMetadata: brokers()
 coordinator.protocol.ConsumerProtocolMemberMetadata: __init__(args,kwargs)

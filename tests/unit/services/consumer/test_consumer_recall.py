@@ -9,8 +9,13 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka_bench import ZERO, Fetching, take_turns
 
-from services.consumer import poller
-from services.consumer.connections import FETCH_GROUPS, PromptFetcher, RecallingClient
+from services.consumer.connections import (
+    BUSY_FETCH_WAIT_MS,
+    FETCH_GROUPS,
+    IDLE_FETCH_WAIT_MS,
+    PromptFetcher,
+    RecallingClient,
+)
 
 NODE = 0
 FIRST, SECOND = FETCH_GROUPS
@@ -22,6 +27,7 @@ class Broker:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pending: dict[Any, list[asyncio.Future[str]]] = {}
         self.opened: list[Any] = []
+        self.waits_ms: list[int] = []
         monkeypatch.setattr(AIOKafkaClient, "send", self._send)
         self.client = AIOKafkaClient()
         RecallingClient.adopt(self.client)
@@ -29,6 +35,7 @@ class Broker:
 
     async def _send(self, node_id: int, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> str:
         answer = asyncio.get_running_loop().create_future()
+        self.waits_ms.append(request._max_wait_ms)
         self.pending.setdefault(group, []).append(answer)
         return await answer
 
@@ -67,22 +74,18 @@ async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connect
     assert await third == "now"
 
 
-def test_empty_fetches_wait_long_only_while_no_event_arrives_and_no_partition_was_taken():
-    now_s = poller.monotonic_s()
-    consumer = SimpleNamespace(
-        _fetcher=SimpleNamespace(_fetch_max_wait_ms=0),
-        _client=SimpleNamespace(recalled_s=now_s - 2, recall=lambda: None),
-    )
-
-    def pending(**how: bool) -> int:
-        poller.set_fetch_wait(consumer, **how)
-        return consumer._fetcher._fetch_max_wait_ms
-
-    assert (pending(is_idle=False), pending(is_idle=True)) == (poller.BUSY_FETCH_WAIT_MS, poller.IDLE_FETCH_WAIT_MS)
-    poller.recall_fetches(consumer)
-    assert consumer._fetcher._fetch_max_wait_ms == poller.BUSY_FETCH_WAIT_MS
-    consumer._client.recalled_s = now_s
-    assert pending(is_idle=True) == poller.BUSY_FETCH_WAIT_MS, "the recalled fetch may not be answered yet"
+async def test_an_empty_fetch_waits_long_only_while_no_event_arrives_and_it_can_be_recalled(monkeypatch):
+    broker = Broker(monkeypatch)
+    await broker.fetch()
+    broker.answer(FIRST, "records")
+    broker.client.is_idle = True
+    await broker.fetch()
+    broker.client.recall()
+    await broker.fetch()
+    broker.answer(SECOND, "nothing")
+    broker.answer(FIRST, "the recalled one")
+    await broker.fetch()
+    assert broker.waits_ms == [BUSY_FETCH_WAIT_MS, IDLE_FETCH_WAIT_MS, BUSY_FETCH_WAIT_MS, IDLE_FETCH_WAIT_MS]
 
 
 async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_one_at_once():

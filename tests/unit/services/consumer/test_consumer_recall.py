@@ -1,4 +1,4 @@
-"""The next fetch is sent at once: after a recalled one on the other of two connections, and after any that has ended."""
+"""The next fetch is sent at once: behind a recalled one on the other connection, and behind one that has ended."""
 
 import asyncio
 from types import SimpleNamespace

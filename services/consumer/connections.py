@@ -6,7 +6,7 @@ that a partition has a new leader. An offset query would be sent to the old lead
 
 If a fetch finds no records, the broker delays its answer, and answers nothing else on that connection meanwhile. So a
 fetch can be recalled: the client ignores its answer and sends the next fetch on a second connection. A partition that
-was just taken does not wait for the delayed answer.
+was just taken does not wait for the delayed answer. `PromptFetcher` sends each next fetch at once.
 """
 
 import asyncio

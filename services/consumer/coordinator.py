@@ -53,6 +53,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     _consumer: Any
     _topic: str
     _group_subscription: Any
+    _retry_backoff_ms: int
 
     @classmethod
     def adopt(cls, consumer: Any, topic: str) -> "PlanCoordinator":

@@ -26,12 +26,12 @@ class Broker:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pending: dict[Any, list[asyncio.Future[str]]] = {}
-        self.opened: list[Any] = []
+        self.opened: list[tuple[int, Any]] = []
         self.waits_ms: list[int] = []
         monkeypatch.setattr(AIOKafkaClient, "send", self._send)
         self.client = AIOKafkaClient()
         RecallingClient.adopt(self.client)
-        monkeypatch.setattr(RecallingClient, "connect", lambda _, node, way: self.opened.append(way))
+        monkeypatch.setattr(RecallingClient, "connect", lambda _, *to: self.opened.append(to))
 
     async def _send(self, node_id: int, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> str:
         answer = asyncio.get_running_loop().create_future()
@@ -106,3 +106,13 @@ async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_o
         await take_turns()
         assert len(answers) == 2, "without the change to aiokafka it sleeps for 0.2 s first"
         await bench.fetcher.close()
+
+
+async def test_a_new_replica_connects_to_each_leader_before_its_first_fetch(monkeypatch):
+    broker, leaders = Broker(monkeypatch), [NODE, 5, 5, -1, None]
+    broker.client.cluster = SimpleNamespace(
+        partitions_for_topic=lambda topic: set(range(len(leaders))),
+        leader_for_partition=lambda place: leaders[place.partition],
+    )
+    broker.client.open_fetch_connections("requests")
+    assert sorted(broker.opened) == [(NODE, FIRST), (5, FIRST)]

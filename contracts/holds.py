@@ -31,7 +31,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     replicas: Count = 0
     """Number of replicas of a pin."""
     by: Text = ""
-    """Who wrote it."""
+    """User and host of the command."""
     reason: Text = ""
     v: int = HOLD_VERSION
 

@@ -12,7 +12,7 @@ from autoscaler.ports import PolicyWrapper
 
 
 class Restriction(NamedTuple):
-    """What an operator permits at present."""
+    """The changes that an operator permits at present."""
 
     may_grow: bool
     may_shrink: bool

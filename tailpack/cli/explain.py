@@ -1,6 +1,5 @@
 """`tailpack explain`: why an autoscaler did what it did."""
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ import typer
 
 from report.decisions import Explained, select
 from report.decisions import explain as explained
-from tailpack.cli.options import AsJson, print_json
+from tailpack.cli.options import AsJson, group_settings, print_json
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -79,16 +78,14 @@ def _journal(config: Path | None) -> "Iterator[list[JournalEntry]]":
     """Yield the entries of the group's journal read so far, again and again. Raises TailpackError."""
     from contextlib import suppress  # noqa: PLC0415
 
-    from autoscaler.live.settings import AutoscalerSettings  # noqa: PLC0415  clients only where they are needed
-    from contracts.connection import read_settings  # noqa: PLC0415
-    from contracts.journal import JournalDecoder  # noqa: PLC0415
+    from contracts.journal import JournalDecoder  # noqa: PLC0415  clients only where they are needed
     from contracts.plan import plan_key  # noqa: PLC0415
     from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
     from contracts.record_reader import BEGINNING, RecordReader  # noqa: PLC0415
     from contracts.topics import Topic, qualified  # noqa: PLC0415
     from contracts.validation import DECODE_ERRORS  # noqa: PLC0415
 
-    connection, settings = read_settings(os.environ, AutoscalerSettings, config)
+    connection, settings = group_settings(config)
     topic = qualified(connection.namespace, Topic.JOURNAL)
     try:
         check_topics(connection, {topic: TopicNeed(remedy="create it with tailpack topics create")}, DEADLINE_S)

@@ -1,6 +1,5 @@
 """`tailpack pause`, `pin`, `resume` and `status`, by which an operator overrides an autoscaler."""
 
-import os
 from getpass import getuser
 from pathlib import Path
 from socket import gethostname
@@ -11,7 +10,7 @@ import typer
 from contracts.clock import now_us
 from contracts.holds import Direction, Hold
 from contracts.settings import duration_s
-from tailpack.cli.options import AsJson, print_json
+from tailpack.cli.options import AsJson, group_settings, print_json
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -85,12 +84,10 @@ def status(config: Config = None, *, as_json: AsJson = False) -> None:
 
 def _read(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":
     """Return connection and settings of the group. Raises TailpackError without a control topic."""
-    from autoscaler.live.settings import AutoscalerSettings  # noqa: PLC0415  as above
-    from contracts.connection import read_settings  # noqa: PLC0415
     from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
     from contracts.topics import Topic, qualified  # noqa: PLC0415
 
-    connection, settings = read_settings(os.environ, AutoscalerSettings, config)
+    connection, settings = group_settings(config)
     need = TopicNeed(remedy="create it with tailpack topics create")
     try:
         check_topics(connection, {qualified(connection.namespace, Topic.HOLDS): need}, DEADLINE_S)

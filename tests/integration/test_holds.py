@@ -36,6 +36,7 @@ def test_an_autoscaler_is_pinned_paused_and_resumed_and_replaces_the_dead_meanwh
         command("pin", "3", "--for", "1h", "--reason", "a rehearsal")
         replicas(3)
         assert "a rehearsal" in auto.plans()[-1].reason
+        assert "up 2 → 3 replicas" in command("explain", "last")
         command("pause", "--reason", "move of the database")
         paused = auto.wait_for_tick(lambda tick: "move of the database" in tick.reason, "a vetoed decision")
         assert paused.action == "no-change"

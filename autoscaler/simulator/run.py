@@ -24,9 +24,10 @@ from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.observation import OffsetObserver
-from autoscaler.simulator.outcome import Events, Outcomes, repeated
+from autoscaler.simulator.outcome import Outcomes, repeated
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.rebalance import RebalanceModel, ShareGroup, make_rebalance_model
+from autoscaler.simulator.rows import Events
 from autoscaler.simulator.settings import Change, SimulationSettings
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.rebalance_protocol import RebalanceProtocol
@@ -99,7 +100,6 @@ class Simulation:
     def _feed_engine(self, arrivals: Arrivals) -> None:
         self.outcomes.add(self.engine.take())
         self.engine.feed(arrivals)
-        self.outcomes.add_arrivals(arrivals)
 
 
 class SimulatedJournal:

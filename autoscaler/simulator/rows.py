@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.simulator.arrivals import Arrivals, check_next
+from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
 
 Rows = NDArray[np.void]
@@ -160,7 +160,7 @@ class EventServer(ABC):
         self._events = Window(service)
         self._arrived = 0
         """Number of the first event that has not arrived."""
-        self.now_us = self._newest_us = 0
+        self.now_us = 0
         """Every event that starts before this time has started."""
         self._collected: list[Events] = []
         """Stored outcomes that were not taken. `_collected_until` is the event after them."""
@@ -178,12 +178,9 @@ class EventServer(ABC):
         return number
 
     def feed(self, arrivals: Arrivals) -> None:
-        """Add the next events. Raises ValueError for events out of order, of the past, or of unknown partitions."""
-        check_next(arrivals, earliest_us=max(self.now_us, self._newest_us), partitions=len(self._partitions))
-        if len(arrivals):
-            self._newest_us = int(arrivals.intended_us[-1])
-            self._collect()
-            self._events.load(arrivals, oldest=self._oldest_needed(), arrived=self._arrived)
+        """Add the next events, at least one. They must not be earlier than events before them, nor in the past."""
+        self._collect()
+        self._events.load(arrivals, oldest=self._oldest_needed(), arrived=self._arrived)
 
     def produced(self) -> NDArray[np.int64]:
         """Return the number of events that have arrived (intended < now), by partition."""

@@ -31,10 +31,16 @@ def start(
             min=1, max=9, help="Number of brokers; with 3, each event has 3 copies.", show_default="1, or as before"
         ),
     ] = None,
+    planned: Annotated[
+        bool | None,
+        typer.Option(
+            help="Brokers assign partitions by plans (consumers = assigned).", show_default="no, or as before"
+        ),
+    ] = None,
 ) -> None:
     """Start brokers (KRaft nodes) that run until `tailpack kafka stop`; print their addresses."""
     console = Console()
-    kafka = Broker(folder, brokers)
+    kafka = Broker(folder, brokers, is_planned=planned)
     ensure("kafka", lambda sentence: console.print(sentence, highlight=False))
     with console.status("starting Apache Kafka"):
         address = kafka.start(port)

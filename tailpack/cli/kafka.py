@@ -133,8 +133,7 @@ def create(
         connection, scaled = configured.connection, configured.settings
         topics.create_control_topics(connection, scaled, partitions)
         created = ", ".join(qualified(connection.namespace, topic) for topic in CONTROL)
-        is_led = configured.settings.consumers == "led"
-        rights = acls.of_group(connection.namespace, scaled, outputs or (), is_led=is_led)
+        rights = acls.of_group(connection.namespace, scaled, outputs or (), consumers=configured.settings.consumers)
     else:
         from bench.scenario import load_scenario  # noqa: PLC0415
 

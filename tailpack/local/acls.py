@@ -41,18 +41,24 @@ Rights = dict[str, list[Right]]
 """Role → its rights. A role is a service with its own principal."""
 
 
-def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = (), *, is_led: bool = False) -> Rights:
+def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = (), *, consumers: str = "ours") -> Rights:
     """Return the rights of an autoscaler, the replicas that it scales, KEDA's scaler, and a shadow.
 
-    outputs: topics that the replicas write. is_led: the autoscaler is a member of the group.
+    outputs: topics that the replicas write. consumers: setting of the autoscaler.
     """
     group, events = scaled.group_in(namespace), scaled.topic_in(namespace)
     plans, journal, progress = (_topic(namespace, topic) for topic in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS))
     observed = [Right(ResourceType.TOPIC, events, ("Describe",)), Right(ResourceType.GROUP, group, ("Describe",))]
     reader = Right(ResourceType.GROUP, qualified(namespace, "autoscaler.reader"), ("Describe",))
+    member = [Right(ResourceType.GROUP, group, READ)] if consumers != "ours" else []
+    if consumers in ("assigned", "auto"):
+        member += [
+            Right(ResourceType.GROUP, group, ("AlterConfigs",)),
+            Right(ResourceType.TOPIC, "tailpack-plan-", ("Describe",), is_prefix=True),
+        ]
     return {
         "autoscaler": [
-            *([Right(ResourceType.GROUP, group, READ)] if is_led else []),
+            *member,
             *(*observed, plans(BOTH), journal(WRITE), progress(READ), reader),
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}-autoscaler", WRITE),
         ],
@@ -111,7 +117,10 @@ def create(connection: Connection, rights: Rights, users: Mapping[str, str]) -> 
     for role, right in ((role, right) for role, granted in rights.items() for right in granted):
         pattern = ResourcePatternType.PREFIXED if right.is_prefix else ResourcePatternType.LITERAL
         user = (f"User:{users.get(role, role)}", "*")
-        allowed = [AclOperation[operation.upper()] for operation in right.operations]
+        allowed = [
+            AclOperation[{"AlterConfigs": "ALTER_CONFIGS"}.get(operation, operation.upper())]
+            for operation in right.operations
+        ]
         bindings += [
             AclBinding(right.kind, right.name, pattern, *user, action, AclPermissionType.ALLOW) for action in allowed
         ]

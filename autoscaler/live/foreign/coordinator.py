@@ -36,6 +36,11 @@ class Coordinator:
             await self._client.bootstrap()
             self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
 
+    @property
+    def node(self) -> Any:
+        """Id of the broker."""
+        return self._node
+
     async def close(self) -> None:
         """Disconnect."""
         client, self._client = self._client, None
@@ -79,7 +84,7 @@ class Coordinator:
 
 REASONS: Final = {
     errors.GroupAuthorizationFailedError: "no right to join it; allow READ on the group",
-    errors.TopicAuthorizationFailedError: "no right to name plans; allow DESCRIBE on topics with the prefix tailpack-plan-",
+    errors.TopicAuthorizationFailedError: "no right to publish; allow DESCRIBE on the prefix tailpack-plan-",
     errors.IncompatibleBrokerVersion: "its brokers are too old; consumers = assigned needs Kafka 4.0",
     errors.InconsistentGroupProtocolError: "its members use another assignor than those in led_protocols",
 }

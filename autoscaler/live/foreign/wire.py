@@ -76,8 +76,8 @@ _NUMBERS: Final = CompactArray(Int32)
 _PLACES: Final = CompactArray(("topic_id", _Id), ("topic", _NAME), ("partitions", _NUMBERS), _TAGS)
 _ASSIGNED_MEMBER: Final = CompactArray(
     ("member_id", _NAME), ("instance_id", _NAME), ("rack_id", _NAME), ("epoch", Int32), ("client_id", _NAME),
-    ("client_host", _NAME), ("topics", CompactArray(_NAME)), ("regex", _NAME), ("places", Schema(("of", _PLACES), _TAGS)),
-    ("target", Schema(("of", _PLACES), _TAGS)), _TAGS,
+    ("client_host", _NAME), ("topics", CompactArray(_NAME)), ("regex", _NAME),
+    ("places", Schema(("of", _PLACES), _TAGS)), ("target", Schema(("of", _PLACES), _TAGS)), _TAGS,
 )  # fmt: skip
 _ASSIGNED_GROUP: Final = CompactArray(
     _ERROR, ("message", _NAME), ("group", _NAME), ("state", _NAME), ("epoch", Int32), ("target_epoch", Int32),

@@ -5,9 +5,10 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from autoscaler.live.kafka import DEADLINE_S, client_config
+from autoscaler.live.kafka import DEADLINE_S
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
+from contracts.preflight import client_config
 
 ASSIGNOR_CLASS: Final = "tailpack.kafka.PlannedUniformAssignor"
 NOT_SET: Final = "keep their values; plans take longer: lower group.consumer.min.heartbeat.interval.ms on the brokers"

@@ -50,15 +50,12 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = (), *
     plans, journal, progress = (_topic(namespace, topic) for topic in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS))
     observed = [Right(ResourceType.TOPIC, events, ("Describe",)), Right(ResourceType.GROUP, group, ("Describe",))]
     reader = Right(ResourceType.GROUP, qualified(namespace, "autoscaler.reader"), ("Describe",))
-    member = [Right(ResourceType.GROUP, group, READ)] if consumers != "ours" else []
-    if consumers in ("assigned", "auto"):
-        member += [
-            Right(ResourceType.GROUP, group, ("AlterConfigs",)),
-            Right(ResourceType.TOPIC, "tailpack-plan-", ("Describe",), is_prefix=True),
-        ]
+    named = Right(ResourceType.TOPIC, "tailpack-plan-", ("Describe",), is_prefix=True)
+    planner = [Right(ResourceType.GROUP, group, ("Read", "Alter_Configs")), named]
     return {
         "autoscaler": [
-            *member,
+            *([Right(ResourceType.GROUP, group, READ)] if consumers == "led" else []),
+            *(planner if consumers in ("assigned", "auto") else []),
             *(*observed, plans(BOTH), journal(WRITE), progress(READ), reader),
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}-autoscaler", WRITE),
         ],
@@ -105,7 +102,7 @@ def commands(rights: Rights, users: Mapping[str, str]) -> list[str]:
     for role, right in ((role, right) for role, granted in rights.items() for right in granted):
         kind = right.kind.name.lower().replace("_", "-")
         words = ["--add", "--allow-principal", f"User:{users.get(role, role)}", f"--{kind}", right.name]
-        words += [word for operation in right.operations for word in ("--operation", operation)]
+        words += [word for operation in right.operations for word in ("--operation", operation.replace("_", ""))]
         words += ["--resource-pattern-type", "prefixed"] if right.is_prefix else []
         lines.append(f"kafka-acls {shlex.join(words)}")
     return lines
@@ -117,10 +114,7 @@ def create(connection: Connection, rights: Rights, users: Mapping[str, str]) -> 
     for role, right in ((role, right) for role, granted in rights.items() for right in granted):
         pattern = ResourcePatternType.PREFIXED if right.is_prefix else ResourcePatternType.LITERAL
         user = (f"User:{users.get(role, role)}", "*")
-        allowed = [
-            AclOperation[{"AlterConfigs": "ALTER_CONFIGS"}.get(operation, operation.upper())]
-            for operation in right.operations
-        ]
+        allowed = [AclOperation[operation.upper()] for operation in right.operations]
         bindings += [
             AclBinding(right.kind, right.name, pattern, *user, action, AclPermissionType.ALLOW) for action in allowed
         ]

@@ -19,13 +19,13 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
+from autoscaler.live.foreign.assignor import CLASS, build, jar_path
 from autoscaler.live.launchers.processes import process_identity
 from contracts.children import last_log_line
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
 from loadgen.children import defer_stop_signals
 from tailpack.errors import TailpackError
-from tailpack.local.assignor import CLASS, build, jar_path
 from tailpack.local.broker_config import PROPERTIES, NodeState, assign_ports, write_configuration
 from tailpack.local.jars import ensure, java
 from tailpack.local.ports import LOOPBACK, free_ports
@@ -46,8 +46,6 @@ class Node:
 
     folder: Path
     properties: str = PROPERTIES
-    assignor: Path | None = None
-    """Jar with the assignor that reads plans; None: the node has Kafka's own assignors only."""
     _started: "list[subprocess.Popen[bytes]]" = field(default_factory=list, repr=False, compare=False)
     """Child processes of this object. `reap` collects their exit statuses."""
 
@@ -135,7 +133,8 @@ class Node:
 
     def _java(self, jars: Path) -> list[str]:
         settings = f"-Dlog4j2.configurationFile={self.folder.resolve() / 'log4j2.properties'}"
-        return [java(), settings, "-cp", ":".join(map(str, filter(None, (jars / "*", self.assignor))))]
+        assignor = [jar_path()] if CLASS in self.properties else []
+        return [java(), settings, "-cp", ":".join(map(str, [jars / "*", *assignor]))]
 
 
 class Broker:
@@ -156,7 +155,6 @@ class Broker:
         brokers: int | None = None,
         properties: str = PROPERTIES,
         advertised_port: Callable[[int], int] = lambda _: 0,
-        *,
         is_planned: bool | None = None,
     ) -> None:
         self.folder = folder or default_folder()
@@ -167,18 +165,15 @@ class Broker:
             what = f"holds a Kafka of {existing} broker{'s' if existing > 1 else ''}, not {brokers}"
             raise TailpackError(f"{self.folder} {what}; leave out --brokers, or choose another --folder")
         self._size = existing or brokers or 1
-        self._is_planned = is_planned
+        if is_planned or (is_planned is None and any(_is_planned(node) for node in self.nodes.values())):
+            self._properties += f"group.consumer.assignors={CLASS},range\n"
+            del self.nodes
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
         """The nodes by number, running or not."""
         folders = [self.folder] if self._size == 1 else [self._folder(number) for number in range(1, self._size + 1)]
-        if self._is_planned is None:
-            self._is_planned = _is_planned(folders[0])
-        if not self._is_planned:
-            return {number: Node(folder, self._properties) for number, folder in enumerate(folders, start=1)}
-        properties = f"{self._properties}group.consumer.assignors={CLASS},range\n"
-        return {number: Node(folder, properties, jar_path()) for number, folder in enumerate(folders, start=1)}
+        return {number: Node(folder, self._properties) for number, folder in enumerate(folders, start=1)}
 
     @property
     def logs(self) -> str:
@@ -200,7 +195,7 @@ class Broker:
         port: port of the first node; the others use the following ports. 0: the ports of the last start, or free ones.
         Raises TailpackError if a port is taken, Java is missing, or a node is not ready within 90 s.
         """
-        if any(node.pid and _is_planned(node.folder) != self._is_planned for node in self.nodes.values()):
+        if any(node.pid and _is_planned(node) != (CLASS in node.properties) for node in self.nodes.values()):
             raise TailpackError("a broker runs with the other assignor; stop it first: tailpack kafka stop")
         self._launch(self._states(port))
         return ",".join(self.addresses.values())
@@ -220,8 +215,8 @@ class Broker:
         """Start these nodes, and wait until each one serves clients. If one does not, stop them all."""
         java()  # raises before anything is written into the folder
         jars, nodes = ensure("kafka"), [self.nodes[state.node] for state in states]
-        if self._is_planned:
-            build()
+        if CLASS in self._properties:
+            build(jar_path(), jars, java())
         with ThreadPoolExecutor(max_workers=len(states) or 1) as pool:
             list(pool.map(lambda node, state: node.prepare(jars, state), nodes, states))
         deadline_s = time.monotonic() + READY_DEADLINE_S
@@ -252,10 +247,9 @@ class Broker:
         return self.folder / f"node-{number}"
 
 
-def _is_planned(folder: Path) -> bool:
-    with suppress(FileNotFoundError):
-        return CLASS in (folder / "server.properties").read_text(encoding="utf-8")
-    return False
+def _is_planned(node: Node) -> bool:
+    file = node.folder / "server.properties"
+    return file.exists() and CLASS in file.read_text(encoding="utf-8")
 
 
 def _stop(nodes: Sequence[Node]) -> None:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,7 +26,6 @@ TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)"}
 MAX_CONNECTIONS: Final = 8
 ANSWER_TIMEOUT_S: Final = 60
 """Maximum time until a repository answers, in seconds."""
-COMPILE_DEADLINE_S: Final = 120
 MIN_JAVA: Final = 17
 INSTALL_HINT: Final = (
     "install one: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu) or `brew install openjdk@17` (macOS)"
@@ -106,18 +105,6 @@ def java() -> str:
     if int(version[1]) < MIN_JAVA:
         raise TailpackError(f"Java {MIN_JAVA} or newer is required, {found} is version {version[1]}; {INSTALL_HINT}")
     return found
-
-
-def compile_java(sources: Sequence[Path], folder: Path) -> None:
-    """Compile sources that use Kafka's jars into `folder`. Raises TailpackError without a JDK."""
-    compiler = Path(java()).resolve().with_name("javac")
-    if not compiler.exists():
-        raise TailpackError(f"{compiler} is missing: a JRE compiles no Java; install openjdk-17-jdk-headless")
-    command = [str(compiler), "--release", "17", "-proc:none", "-Werror", "-cp", f"{ensure('kafka')}/*"]
-    command += ["-d", str(folder), *map(str, sources)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S, check=False)
-    if done.returncode:
-        raise TailpackError(f"{sources[0]} cannot be compiled: {done.stderr.strip().splitlines()[0]}")
 
 
 def _invalid_jars(jars: list[Jar], folder: Path) -> list[str]:

@@ -15,14 +15,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from kafka_helpers import DEADLINE_S, admin, end_offsets, wait_for
 
-from tailpack.local.jars import compile_java, ensure, java
+from tailpack.local.jars import ensure, java
 
 HERE = Path(__file__).parent
 
 
 @cache
 def compiled(folder: Path) -> Path:
-    compile_java([HERE / "PlainConsumer.java"], folder)
+    compiler = [str(Path(java()).with_name("javac")), "-cp", f"{ensure('kafka')}/*", "-d", str(folder)]
+    subprocess.run([*compiler, str(HERE / "PlainConsumer.java")], check=True, timeout=DEADLINE_S)
     return folder
 
 

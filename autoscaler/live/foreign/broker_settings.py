@@ -5,12 +5,12 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from autoscaler.live.foreign.assignor import CLASS
 from autoscaler.live.kafka import DEADLINE_S
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.preflight import client_config
 
-ASSIGNOR_CLASS: Final = "tailpack.kafka.PlannedUniformAssignor"
 NOT_SET: Final = "keep their values; plans take longer: lower group.consumer.min.heartbeat.interval.ms on the brokers"
 
 
@@ -24,7 +24,7 @@ def brokers_without_assignor(connection: Connection) -> tuple[list[int], int] | 
         found = {node: one.result(DEADLINE_S).get("group.consumer.assignors") for node, one in answers.items()}
     except (KafkaException, TimeoutError):
         return None
-    return [node for node in nodes if ASSIGNOR_CLASS not in getattr(found[node], "value", "")], len(nodes)
+    return [node for node in nodes if CLASS not in getattr(found[node], "value", "")], len(nodes)
 
 
 def configure_group(connection: Connection, group: str, settings: AutoscalerSettings) -> list[str]:

@@ -1,4 +1,4 @@
-"""The plan in the rack id of a planner. tailpack/local/java/Plan.java describes the format, and reads it."""
+"""The plan in the rack id of a planner. java/Plan.java describes the format, and reads it."""
 
 import base64
 import hashlib

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from kafka_helpers import DEADLINE_S
 
+from autoscaler.live.foreign import assignor
 from autoscaler.live.foreign.packed import LONGEST, key_of, pack, unpack
-from tailpack.errors import TailpackError
-from tailpack.local import assignor, jars
-from tailpack.local.jars import compile_java, ensure, java
+from contracts.validation import InvalidSettingsError
+from tailpack.local.jars import ensure, java
 
-SUPPORT = Path(__file__).parents[2] / "support"
+SUPPORT = Path(__file__).parents[3] / "support"
 PACKED = SUPPORT / "packed_plan.txt"
 
 
@@ -25,8 +25,10 @@ def test_java_and_python_read_the_same_rack_id(tmp_path):
     }
     assert unpack(rack) == (int(number), expected)
     assert unpack(pack(int(number), expected)) == (int(number), expected)
-    path = f"{tmp_path}:{ensure('kafka')}/*"
-    compile_java([*assignor.SOURCES, SUPPORT / "AssignorCheck.java"], tmp_path)
+    jar = assignor.build(tmp_path / assignor.JAR, ensure("kafka"), java())
+    path = f"{tmp_path}:{jar}:{ensure('kafka')}/*"
+    compiler = [str(Path(java()).with_name("javac")), "-cp", path, "-d", str(tmp_path)]
+    subprocess.run([*compiler, str(SUPPORT / "AssignorCheck.java")], check=True, timeout=DEADLINE_S)
     check = [java(), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-cp", path, "tailpack.kafka.AssignorCheck"]
     done = subprocess.run([*check, str(PACKED)], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert done.returncode == 0, done.stderr
@@ -49,11 +51,10 @@ def test_a_plan_of_ten_thousand_partitions_and_a_thousand_members_fits_into_a_ra
     assert unpack(pack(1, owners)) == (1, owners)
 
 
-def test_the_jar_is_built_reproducibly_and_a_jre_alone_is_named(tmp_path, monkeypatch):
-    first, second = (assignor.build(tmp_path / name / assignor.JAR).read_bytes() for name in ("a", "b"))
-    assert first == second
-    monkeypatch.setattr(jars, "java", lambda: str(tmp_path / "jre" / "java"))
+def test_the_jar_is_built_reproducibly_and_a_jre_alone_is_named(tmp_path):
+    first, second = (assignor.build(tmp_path / one / assignor.JAR, ensure("kafka"), java()) for one in "ab")
+    assert first.read_bytes() == second.read_bytes()
     with pytest.raises(
-        TailpackError, match=r"jre/javac is missing: .* install openjdk-17-jdk-headless, or build .* and"
+        InvalidSettingsError, match=r"jre/javac is missing: .* install openjdk-17-jdk-headless, or build .* to"
     ):
-        assignor.build(tmp_path / assignor.JAR)
+        assignor.build(tmp_path / assignor.JAR, tmp_path, str(tmp_path / "jre" / "java"))

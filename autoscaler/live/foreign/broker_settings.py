@@ -1,4 +1,4 @@
-"""What the brokers must have for `consumers = assigned`: the assignor, and settings of the group."""
+"""Requests about the brokers for `consumers = assigned`: do they have the assignor? The group gets its intervals."""
 
 from typing import Final
 

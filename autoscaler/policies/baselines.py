@@ -130,7 +130,7 @@ def fewest_partitions(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
 
 
 def first_fit_decreasing(items: Sequence[Item], capacity: Capacity) -> int:
-    """Return the number of bins if each item goes into the first one in which both capacities hold, else into a new one.
+    """Return the number of bins. Each item goes into the first one in which both capacities hold, else into a new one.
 
     Items come largest λ first. Ties: larger lag, then lower partition number. An item bigger than a bin counts as one
     full bin, as in Least-Loaded, so only idle partitions can join it.

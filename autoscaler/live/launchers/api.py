@@ -89,9 +89,8 @@ class Api:
         try:
             return self._request_json(self._core.patch_namespaced_pod, pod.name, body=body, _content_type=MERGE)
         except LauncherError as error:
-            raise LauncherError(
-                str(error), 409 if error.status == 404 else error.status, error.retry_after_s
-            ) from error
+            error.status = 409 if error.status == 404 else error.status
+            raise
 
     def delete(self, pod: Pod, *, at_once: bool = True) -> None:
         """Delete exactly this pod, at once or with its grace period. Does nothing if it is already deleted."""
@@ -109,7 +108,7 @@ class Api:
         self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
     def lease(self, name: str, body: Raw | list[Raw] | None = None) -> Raw:
-        """Return the Lease, changed by `body` if given (list: JSON patch; dict: merge). Raises LauncherError 409 or 422."""
+        """Return the Lease, changed by `body` if given (list: JSON patch; dict: merge). Raises LauncherError."""
         if body is None:
             return self._request_json(self._leases.read_namespaced_lease, name)
         kind = MERGE if isinstance(body, dict) else JSON_PATCH

@@ -49,7 +49,7 @@ class Execution(NamedTuple):
     settled: Ints
     """The partitions in question that their owner serves already."""
     moving: Ints
-    """The other partitions in question. What follows has an entry for each partition or replica."""
+    """The other partitions in question. The arrays below have an entry for each partition or replica."""
     before: Ints
     owners: Ints
     switch_s: Floats

@@ -27,7 +27,8 @@ from autoscaler.live.plan_log import FencedError, PlanLog
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.live.progress_reader import PlanAdoption, ProgressReader
 from autoscaler.live.publisher import Publisher
-from autoscaler.live.replicas import STOP_MARGIN_S, ReplicaScaler, Timeouts
+from autoscaler.live.replica import STOP_MARGIN_S, Timeouts
+from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import PolicyConfig
@@ -191,7 +192,7 @@ class LiveAutoscaler:
 
         def all_exited() -> bool:
             self._scaler.reconcile(self._reports.poll())
-            return not self._scaler.running
+            return not self._scaler.instances
 
         with suppress(WaitTimeoutError):  # an adopted replica is no child process, so its exit may go unnoticed
             until(all_exited, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)

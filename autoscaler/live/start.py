@@ -21,7 +21,7 @@ from autoscaler.live.launcher import LauncherError, of_extra, stop_orphans
 from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.problems import exit_status_of
-from autoscaler.live.replicas import STOP_MARGIN_S
+from autoscaler.live.replica import STOP_MARGIN_S
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.chain import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware

@@ -71,7 +71,7 @@ class Poller:
             except Exception as error:  # of one of aiokafka's own tasks
                 raise ReplicaError(f"Kafka client failed ({describe_error(error)}); restart the replica") from error
             self._problem_since_s = None
-            set_fetch_wait(self._consumer, is_idle=not batches and not self._queues.full_partitions)
+            set_fetch_wait(self._consumer, is_whole=not self._queues.full_partitions)
             received_us = now_us()
             for at, records in batches.items():
                 self._queues.put(at.partition, records, received_us)
@@ -100,10 +100,10 @@ class Poller:
 
 
 BUSY_FETCH_WAIT_MS: Final = 25
-"""How long a broker may delay an empty fetch. A partition that the fetch does not include, because its backlog was full
-or not polled yet, waits for its end."""
-IDLE_FETCH_WAIT_MS: Final = 500
-"""The same while no events arrive, so that hundreds of idle members do not keep a broker busy."""
+"""How long a broker may delay an empty fetch that leaves out a partition, because its backlog was full or not polled
+yet. This partition waits for its end."""
+WHOLE_FETCH_WAIT_MS: Final = 500
+"""The same for a fetch of all partitions, which the first record ends."""
 MIN_QUIET_S: Final = 1.0
 """Time since the last recall after which the recalled fetch is surely answered, so that the next can be recalled."""
 NO_POSITION: Final = -1
@@ -151,10 +151,12 @@ def recall_fetches(consumer: Any) -> None:
     consumer._fetcher._fetch_max_wait_ms = BUSY_FETCH_WAIT_MS
 
 
-def set_fetch_wait(consumer: Any, *, is_idle: bool) -> None:
-    """Set how long brokers delay an empty fetch. is_idle: a whole poll found no records, and no partition is paused."""
-    is_quiet = is_idle and monotonic_s() - consumer._client.recalled_s > MIN_QUIET_S
-    consumer._fetcher._fetch_max_wait_ms = IDLE_FETCH_WAIT_MS if is_quiet else BUSY_FETCH_WAIT_MS
+def set_fetch_wait(consumer: Any, *, is_whole: bool) -> None:
+    """Set how long brokers delay an empty fetch. is_whole: no partition is paused."""
+    fetcher = consumer._fetcher
+    is_quiet = monotonic_s() - consumer._client.recalled_s > MIN_QUIET_S
+    is_whole = is_whole and is_quiet and not fetcher._records
+    fetcher._fetch_max_wait_ms = WHOLE_FETCH_WAIT_MS if is_whole else BUSY_FETCH_WAIT_MS
 
 
 def _replace(assignment: Any, partition: TopicPartition, on_out_of_range: Callable[[int], None]) -> None:

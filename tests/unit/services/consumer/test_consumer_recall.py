@@ -66,10 +66,10 @@ async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connect
     assert await third == "now"
 
 
-def test_empty_fetches_wait_long_only_while_no_event_arrives_and_no_partition_was_taken():
+def test_a_fetch_waits_long_only_if_it_includes_every_partition():
     now_s = poller.monotonic_s()
     consumer = SimpleNamespace(
-        _fetcher=SimpleNamespace(_fetch_max_wait_ms=0),
+        _fetcher=SimpleNamespace(_fetch_max_wait_ms=0, _records={}),
         _client=SimpleNamespace(recalled_s=now_s - 2, recall=lambda: None),
     )
 
@@ -77,8 +77,11 @@ def test_empty_fetches_wait_long_only_while_no_event_arrives_and_no_partition_wa
         poller.set_fetch_wait(consumer, **how)
         return consumer._fetcher._fetch_max_wait_ms
 
-    assert (pending(is_idle=False), pending(is_idle=True)) == (poller.BUSY_FETCH_WAIT_MS, poller.IDLE_FETCH_WAIT_MS)
+    assert (pending(is_whole=False), pending(is_whole=True)) == (poller.BUSY_FETCH_WAIT_MS, poller.WHOLE_FETCH_WAIT_MS)
+    consumer._fetcher._records = {0: "not polled yet"}
+    assert pending(is_whole=True) == poller.BUSY_FETCH_WAIT_MS, "aiokafka leaves this partition out"
+    consumer._fetcher._records = {}
     poller.recall_fetches(consumer)
     assert consumer._fetcher._fetch_max_wait_ms == poller.BUSY_FETCH_WAIT_MS
     consumer._client.recalled_s = now_s
-    assert pending(is_idle=True) == poller.BUSY_FETCH_WAIT_MS, "the recalled fetch may not be answered yet"
+    assert pending(is_whole=True) == poller.BUSY_FETCH_WAIT_MS, "the recalled fetch may not be answered yet"

@@ -10,28 +10,20 @@ from contracts.clock import monotonic_s
 
 PATIENCE_S: Final = 0.2
 """How long records wait for others if no order waits for them, seconds."""
-FETCH_WAIT_MS: Final = 500
-"""Longest wait of a fetch at the broker, ms."""
-PARTIAL_FETCH_WAIT_MS: Final = 100
-"""The same for a fetch without the background topics, which wait until it returns."""
+FETCH_WAIT_MS: Final = 500  # longest wait of a fetch at the broker
+PARTIAL_FETCH_WAIT_MS: Final = 100  # the same for a fetch without the background topics, which wait for its end
 
 
 class PacedFetcher(Fetcher):  # type: ignore[misc]  # aiokafka ships no types
-    """Fetches after pauses. A record that arrives after a longer pause is fetched at once."""
+    """Pauses after records were fetched. A record that arrives later than the end of the pause is fetched at once."""
 
-    _background: Collection[str]
-    """Topics on which no order waits. They are fetched every PATIENCE_S."""
-    _pause_s: float
-    """Pause after records of other topics were fetched, seconds. Records that arrive meanwhile share the next fetch."""
-    _resumes_s: float
-    _background_s: float
+    _resumes_s = _background_s = 0.0
 
     @classmethod
     def adopt(cls, fetcher: Any, background: Collection[str], pause_s: float) -> None:
-        """Replace the class of `fetcher`."""
+        """Replace the class of `fetcher`. background: topics to fetch every PATIENCE_S. pause_s: for the others."""
         fetcher.__class__ = cls
         fetcher._background, fetcher._pause_s = background, pause_s
-        fetcher._resumes_s = fetcher._background_s = 0.0
 
     def _get_actions_per_node(self, assignment: Any) -> Any:
         now_s = monotonic_s()
@@ -48,7 +40,7 @@ class PacedFetcher(Fetcher):  # type: ignore[misc]  # aiokafka ships no types
         has_records: bool = await super()._proc_fetch_request(assignment, node_id, request)
         if has_records:
             now_s, fetched = monotonic_s(), {place.topic for place in self._records}
-            # A pause in progress is not prolonged. Else answers of several brokers could prolong it without end.
+            # A pause in progress is not prolonged. Else answers of several brokers could prolong it for ever.
             if now_s >= self._resumes_s and not fetched <= set(self._background):
                 self._resumes_s = now_s + self._pause_s
             if now_s >= self._background_s and not fetched.isdisjoint(self._background):

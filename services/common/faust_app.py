@@ -114,7 +114,7 @@ class _ConsumerTask(AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def on_start(self) -> None:
         await super().on_start()
-        PacedFetcher.adopt(self._consumer._fetcher, self.transport.background, self.transport.pause_s)
+        PacedFetcher.pace(self._consumer._fetcher, self.transport.background, self.transport.pause_s)
 
     async def _gather_remaining_tasks(self) -> None:
         pass  # the loop has tasks of others

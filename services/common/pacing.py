@@ -4,9 +4,8 @@ from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any, Final
 
-from aiokafka.consumer.fetcher import Fetcher
-
 from contracts.clock import monotonic_s
+from services.consumer.connections import PromptFetcher
 
 PATIENCE_S: Final = 0.2
 """How long records wait for others if no order waits for them, seconds."""
@@ -14,13 +13,13 @@ FETCH_WAIT_MS: Final = 500  # longest wait of a fetch at the broker
 PARTIAL_FETCH_WAIT_MS: Final = 100  # the same for a fetch without the background topics, which wait for its end
 
 
-class PacedFetcher(Fetcher):  # type: ignore[misc]  # aiokafka ships no types
+class PacedFetcher(PromptFetcher):
     """Pauses after records were fetched. A record that arrives later than the end of the pause is fetched at once."""
 
     _resumes_s = _background_s = 0.0
 
     @classmethod
-    def adopt(cls, fetcher: Any, background: Collection[str], pause_s: float) -> None:
+    def pace(cls, fetcher: Any, background: Collection[str], pause_s: float) -> None:
         """Replace the class of `fetcher`. background: topics to fetch every PATIENCE_S. pause_s: for the others."""
         fetcher.__class__ = cls
         fetcher._background, fetcher._pause_s = background, pause_s

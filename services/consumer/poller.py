@@ -71,7 +71,7 @@ class Poller:
             except Exception as error:  # of one of aiokafka's own tasks
                 raise ReplicaError(f"Kafka client failed ({describe_error(error)}); restart the replica") from error
             self._problem_since_s = None
-            set_fetch_wait(self._consumer, is_whole=not self._queues.full_partitions)
+            self._consumer._client.is_whole = not (self._queues.full_partitions or self._consumer._fetcher._records)
             received_us = now_us()
             for at, records in batches.items():
                 self._queues.put(at.partition, records, received_us)
@@ -99,13 +99,6 @@ class Poller:
             pause_or_resume(at)
 
 
-BUSY_FETCH_WAIT_MS: Final = 25
-"""How long a broker may delay an empty fetch that leaves out a partition, because its backlog was full or not polled
-yet. This partition waits for its end."""
-WHOLE_FETCH_WAIT_MS: Final = 500
-"""The same for a fetch of all partitions, which the first record ends."""
-MIN_QUIET_S: Final = 1.0
-"""Time since the last recall after which the recalled fetch is surely answered, so that the next can be recalled."""
 NO_POSITION: Final = -1
 """Position of a removed partition. No fetch has it, so every response for the partition is ignored. Without a position,
 a search for positions in progress would wait for ever for this partition's."""
@@ -143,20 +136,6 @@ def change_assignment(
     state._notify_assignment_waiters()
     fetcher._notify(fetcher._wait_consume_future)
     return is_new
-
-
-def recall_fetches(consumer: Any) -> None:
-    """Recall the fetches in progress, so that new partitions are fetched at once."""
-    consumer._client.recall()
-    consumer._fetcher._fetch_max_wait_ms = BUSY_FETCH_WAIT_MS
-
-
-def set_fetch_wait(consumer: Any, *, is_whole: bool) -> None:
-    """Set how long brokers delay an empty fetch. is_whole: no partition is paused."""
-    fetcher = consumer._fetcher
-    is_quiet = monotonic_s() - consumer._client.recalled_s > MIN_QUIET_S
-    is_whole = is_whole and is_quiet and not fetcher._records
-    fetcher._fetch_max_wait_ms = WHOLE_FETCH_WAIT_MS if is_whole else BUSY_FETCH_WAIT_MS
 
 
 def _replace(assignment: Any, partition: TopicPartition, on_out_of_range: Callable[[int], None]) -> None:

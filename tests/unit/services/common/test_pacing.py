@@ -26,8 +26,9 @@ class Paced:
             return bool(fetcher._records)
 
         monkeypatch.setattr(Fetcher, "_proc_fetch_request", fetch)
-        self.fetcher = object.__new__(Fetcher)
-        PacedFetcher.adopt(self.fetcher, {"status"}, PAUSE_S)
+        self.fetcher: Any = object.__new__(Fetcher)
+        self.fetcher._in_flight = self.fetcher._pending_tasks = ()
+        PacedFetcher.pace(self.fetcher, {"status"}, PAUSE_S)
 
     def included(self) -> tuple[Any, Any]:
         """Return the partitions of a fetch that would be sent now, and for how long none may be sent."""

@@ -15,6 +15,7 @@ from autoscaler.controller import Controller
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
+from autoscaler.live.hold_reader import HoldReader
 from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.kafka import DEADLINE_S
 from autoscaler.live.launcher import Launcher, of_extra
@@ -27,9 +28,11 @@ from autoscaler.live.plan_log import FencedError, PlanLog
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.live.progress_reader import PlanAdoption, ProgressReader
 from autoscaler.live.publisher import Publisher
-from autoscaler.live.replicas import STOP_MARGIN_S, ReplicaScaler, Timeouts
+from autoscaler.live.replica import STOP_MARGIN_S, Timeouts
+from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
+from autoscaler.policies.guards.holds import Held
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
@@ -91,7 +94,7 @@ class LiveAutoscaler:
         warn: called with log lines for an operator.
         Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError and KafkaException.
         """
-        settings, connection, policy = config.settings, config.connection, config.policy
+        settings, connection = config.settings, config.connection
         self._settings, self._stop, self._launcher = settings, stop, launcher
         self._metrics = Metrics()
         self._problems = Problems(warn, self._metrics.set_condition)
@@ -104,14 +107,18 @@ class LiveAutoscaler:
             problems=lambda: self._problems.current,
             unhealthy_reason=lambda: self._problems.unhealthy_reason,
             targets=lambda: self._reports.metric_addresses(),  # noqa: PLW0108
+            hold=lambda: str(self._holds.shown or ""),
         )
         self._pages = ExitStack()
         self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, settings, self._metrics, partial(self._problems.report, "journal"))
+        self._holds = HoldReader(connection, settings, warn=warn)
+        prefix = settings.replica_prefix
+        policy = Held(config.policy, hold=self._holds.restriction, limits=settings, replica_prefix=prefix)
         interval_s, partitions = settings.decision_interval_s, settings.payment_partitions
         self._reports: Any
         of_kind: Any = LiveGroup
-        if is_led := settings.consumers == "led":
+        if settings.is_foreign:
             from autoscaler.live.foreign.group import LedGroup  # noqa: PLC0415  imports aiokafka
             from autoscaler.live.foreign.reports import LedReports  # noqa: PLC0415
 
@@ -126,10 +133,12 @@ class LiveAutoscaler:
             timeouts=Timeouts(stop_s=settings.drain_s + STOP_MARGIN_S + external_s),
             joins_warm=obeys_plans and settings.rebalance_protocol is RebalanceProtocol.INCREMENTAL,
             obeys_plans=obeys_plans,
-            is_source=lambda one, of: one.identity == of.incarnation if is_led else one.is_source_of(of),
+            is_source=lambda one, of: one.identity == of.incarnation if settings.is_foreign else one.is_source_of(of),
         )
         self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
-        self._offsets = OffsetReader.of(connection, settings, interval_s, partitions=partitions, is_foreign=is_led)
+        self._offsets = OffsetReader.of(
+            connection, settings, interval_s, partitions=partitions, is_foreign=settings.is_foreign
+        )
         self._offsets.count_partitions(DEADLINE_S)
         adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
         publisher = Publisher(
@@ -189,11 +198,11 @@ class LiveAutoscaler:
 
         def all_exited() -> bool:
             self._scaler.reconcile(self._reports.poll())
-            return not self._scaler.running
+            return not self._scaler.instances
 
         with suppress(WaitTimeoutError):  # an adopted replica is no child process, so its exit may go unnoticed
             until(all_exited, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
-        if self._settings.consumers == "led":
+        if self._settings.is_foreign:
             self._reports.close(leave=True)
 
     def close(self) -> int:
@@ -202,6 +211,7 @@ class LiveAutoscaler:
         self._launcher.close()
         self._reports.close()
         self._offsets.close()
+        self._holds.close()
         return self._journal.close()
 
     def _report_clock_jump(self, by_s: float) -> None:
@@ -213,5 +223,7 @@ class LiveAutoscaler:
             failure = self._run_step("tick", self._controller.tick, unhealthy_after=PERSISTENT_TICKS)
         if failure:
             self._decisions.record_not_ready(NotReadyError(failure))
+        self._problems.report("holds", self._holds.unreadable)
+        self._metrics.set_hold(self._holds.shown)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

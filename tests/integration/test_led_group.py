@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
@@ -32,12 +33,16 @@ def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
     return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
 
 
+def settings_of(topic: str, group: str, **more: str) -> AutoscalerSettings:
+    return AutoscalerSettings(
+        policy="static", state_dir="unused", consumers="led", topic=topic, group=group, heartbeat_s=0.3,
+        replica_command="unused", led_protocols=("range", "cooperative-sticky"), **more,
+    )  # fmt: skip
+
+
 @contextmanager
 def leading(group: ForeignGroup, take_over: str = "wait", lines: list[str] | None = None) -> Iterator[Leader]:
-    settings = AutoscalerSettings(
-        policy="static", state_dir="unused", consumers="led", topic=group.topic, group=group.name,
-        take_over=take_over, heartbeat_s=0.3, replica_command="unused",
-    )  # fmt: skip
+    settings = settings_of(group.topic, group.name, take_over=take_over)
     leader = Leader(Connection(bootstrap_servers=group.kafka), settings, [].append if lines is None else lines.append)
     leader.start()
     try:
@@ -72,10 +77,11 @@ def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(client, 
         assert not repeated, "each client commits when its partitions are revoked"
 
 
-def led(group: ForeignGroup, namespace: str, **more: str) -> Autoscaler:
+def planned(group: ForeignGroup, namespace: str, consumers: str, **more: str) -> Autoscaler:
     create_topics(group.kafka, namespace, 1)
     settings = {
-        "CONSUMERS": "led", "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop", "HEARTBEAT_S": "0.3",
+        "CONSUMERS": consumers, "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop",
+        "HEARTBEAT_S": "0.3",
         "REPLICA_COMMAND": shlex.join(group.command()), "COMMIT_AGE_S": "0.5", "LATENCY_TARGET_S": "2",
     }  # fmt: skip
     environ = {f"TAILPACK_{name}": value for name, value in (settings | more).items()}
@@ -83,10 +89,19 @@ def led(group: ForeignGroup, namespace: str, **more: str) -> Autoscaler:
     return Autoscaler(group.kafka, namespace, group.folder / "state", partitions=group.partitions, more=environ)
 
 
-def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(kafka, namespace, tmp_path):
+@pytest.fixture(params=["led", "assigned"])
+def planned_group(request: pytest.FixtureRequest, namespace: str, tmp_path: Path) -> tuple[ForeignGroup, str]:
+    """A group whose consumers the autoscaler starts, and its setting `consumers`."""
+    brokers, assignor = {"led": ("kafka", "range"), "assigned": ("planned_kafka", "consumer")}[request.param]
+    group = ForeignGroup(request.getfixturevalue(brokers), f"{namespace}-shop", tmp_path / "group", assignor=assignor)
+    return group, request.param
+
+
+def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(planned_group, namespace):
     policy = {"POLICY": "tail-aware", "INITIAL_REPLICAS": "1", "POLICY_OPTIONS": '{"keep_s": 0}'}
-    group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", work_s=0.005)  # one serves less than the load
-    with group, led(group, namespace, **policy) as auto:
+    group, consumers = planned_group
+    group.work_s = 0.005  # one serves less than the load
+    with group, planned(group, namespace, consumers, **policy) as auto:
         auto.wait_for_plan(1, deadline_s=120)
         group.load()
         wait_for(lambda: len(set(group.owners().values())) > 1, "a second consumer that owns partitions")
@@ -102,9 +117,11 @@ def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_aft
         assert auto.ended()[0] == 0
 
 
-def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(kafka, namespace, tmp_path):
-    group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", session_ms=240_000)
-    with group, led(group, namespace) as auto:
+def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(planned_group, namespace):
+    group, consumers = planned_group
+    group.session_ms = 240_000
+    session = {"SESSION_S": "60"} if consumers == "assigned" else {}
+    with group, planned(group, namespace, consumers, **session) as auto:
         auto.wait_for_plan(1, deadline_s=120)
         wait_for(lambda: group.owners(auto.pids()) == auto.plans()[-1].assignment, "owners by the first plan")
         group.load()
@@ -174,7 +191,7 @@ def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, options, rea
     try:
         wait_for(lambda: member.poll(0.1) or member.assignment(), "its assignment")
         with pytest.raises(PreflightError, match=reason) as refused:
-            inspect(Connection(bootstrap_servers=kafka), namespace, ("range", "cooperative-sticky"))
+            inspect(Connection(bootstrap_servers=kafka), settings_of(namespace, namespace))
         assert len(str(refused.value).splitlines()) == 1
         assert member.assignment()
     finally:

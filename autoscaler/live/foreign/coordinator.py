@@ -1,4 +1,4 @@
-"""The coordinator of a classic group: requests to it, and what it knows of the members."""
+"""The coordinator of a group: requests to it, and what it knows of the members."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,8 @@ class Coordinator:
         self.known: dict[str, Member] = {}
         """Member id → member, from the last description. The autoscaler itself is left out."""
         self._client: Any = None
-        self._node: Any = None
+        self.node: Any = None
+        """Id of the broker."""
 
     async def connect(self) -> None:
         """Find the coordinator. Raises KafkaError."""
@@ -34,7 +35,7 @@ class Coordinator:
         )
         async with asyncio.timeout(wire.ANSWER_TIMEOUT_S):
             await self._client.bootstrap()
-            self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
+            self.node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
 
     async def close(self) -> None:
         """Disconnect."""
@@ -47,8 +48,10 @@ class Coordinator:
         is_own = kind in (wire.JOIN, wire.SYNC, wire.HEARTBEAT)
         connection = ConnectionGroup.COORDINATION if is_own else ConnectionGroup.DEFAULT
         limit_s = wire.REQUEST_TIMEOUT_S if kind is wire.JOIN else wire.ANSWER_TIMEOUT_S
-        request = wire.VersionedRequest(kind, [self.group] if kind is wire.DESCRIBE else self.group, *values)
-        return await asyncio.wait_for(self._client.send(self._node, request, group=connection), limit_s)
+        request = wire.VersionedRequest(
+            kind, [self.group] if kind in (wire.DESCRIBE, wire.DESCRIBE_ASSIGNED) else self.group, *values
+        )
+        return await asyncio.wait_for(self._client.send(self.node, request, group=connection), limit_s)
 
     async def describe(self) -> Any:
         """Return the description of the group, and remember its members. Raises KafkaError."""
@@ -77,11 +80,13 @@ class Coordinator:
 
 
 REASONS: Final = {
-    errors.GroupAuthorizationFailedError: "no right to lead it; allow READ on the group",
+    errors.GroupAuthorizationFailedError: "no right to join it; allow READ on the group",
+    errors.TopicAuthorizationFailedError: "no right to publish; allow DESCRIBE on the prefix tailpack-plan-",
+    errors.IncompatibleBrokerVersion: "its brokers are too old; consumers = assigned needs Kafka 4.0",
     errors.InconsistentGroupProtocolError: "its members use another assignor than those in led_protocols",
 }
 
 
 def describe_error(failed: BaseException) -> str:
-    """Return why the group cannot be led, for an operator."""
+    """Return why the group cannot be scaled, for an operator."""
     return REASONS.get(type(failed)) or f"{type(failed).__name__}: {failed}".rstrip(": ")

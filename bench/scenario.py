@@ -14,7 +14,7 @@ from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_
 from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, SIMULATION_ONLY, STAGES, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.membership import ReplicaSpeeds
-from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
+from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
 from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, present_names, table_in
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
@@ -109,7 +109,7 @@ class Scenario(Heading):
         Raises InvalidSettingsError if the scenario can only be simulated.
         """
         payment = self.payment
-        if payment.rebalance_protocol in RUNTIMES:
+        if payment.rebalance_protocol not in (*PLAN_PROTOCOLS, RebalanceProtocol.SHARE):
             runtime = str(payment.rebalance_protocol)
             payment = replace(payment, runtime=runtime, rebalance_protocol=RebalanceProtocol.INCREMENTAL)
         live = replace(self, payment=payment)
@@ -341,7 +341,7 @@ def _enough_partitions(key: str, values: Values) -> str | None:
 def _grace_is_supported(values: Values) -> str | None:
     runtime, grace_s = values["payment.runtime"], values["autoscaler.absence_grace_s"]
     has_no_effect = runtime and grace_s
-    return f"{grace_s:g} has no effect with {runtime}, which assigns partitions itself" if has_no_effect else None
+    return f"{grace_s:g} has no effect with {runtime}, an independent client" if has_no_effect else None
 
 
 def _simulated_split_fits(values: Values) -> str | None:

@@ -1,10 +1,12 @@
-"""`python -m tailpack.comparators`: run a Payment replica with librdkafka's consumer until SIGTERM or SIGINT.
+"""`python -m tailpack.comparators`: run a Payment replica with another client until SIGTERM or SIGINT.
 
-The handover benchmark compares our consumer with it. TAILPACK_RUNTIME is its rebalance protocol. Events, callbacks,
-commits and reports are handled in one thread.
+The handover benchmark compares our consumer with it. TAILPACK_RUNTIME is its rebalance protocol, and TAILPACK_CLIENT
+librdkafka or java. Java is PaymentConsumer.java, which replaces this process. librdkafka's events, callbacks, commits
+and reports are handled in one thread.
 """
 
 import logging
+import os
 import signal
 import sys
 import time
@@ -20,8 +22,8 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.progress import PROGRESS_INTERVAL_S
-from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
-from contracts.settings import Rules, Values
+from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
+from contracts.settings import Rules, Values, setting
 from contracts.topics import Topic, qualified
 from services.common.records import ServiceError
 from services.consumer import Event
@@ -29,6 +31,8 @@ from services.consumer.partition_queue import OffsetTracker
 from services.payment.comparator import NO_PLAN, OUTPUT, SHARED, Replica, configure_group, consumer_options
 from services.payment.replica import ReplicaSettings
 from services.plan_stage import run_replica
+from tailpack.errors import TailpackError
+from tailpack.local.jars import compiled, ensure, java
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +43,12 @@ START_DEADLINE_S: Final = 30.0
 NEEDED: Final = dict.fromkeys((Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS), 0)
 
 
+LIBRDKAFKA_ONLY: Final = (RebalanceProtocol.COOPERATIVE_STICKY, RebalanceProtocol.KIP848)
+
+
 def _unknown_runtime(values: Values) -> str | None:
-    return None if values["runtime"] in RUNTIMES else f"must be one of {', '.join(RUNTIMES)}"
+    is_ours = values["runtime"] in (*PLAN_PROTOCOLS, RebalanceProtocol.SHARE)
+    return "must be the rebalance protocol of another client" if is_ours else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +57,8 @@ class ComparatorSettings(ReplicaSettings):
 
     runtime: RebalanceProtocol
     """The rebalance protocol of the group."""
+    client: str = setting("", known=("", "java", "librdkafka"))
+    """Empty: Java for range and led-…, else librdkafka."""
 
     RULES: ClassVar[Rules] = (("runtime", _unknown_runtime),)
 
@@ -142,7 +152,6 @@ class Client:
         self._producer.produce(self._named(Topic.PROGRESS), value=value, key=key)  # a lost report does no harm
 
     def _on_assign(self, consumer: Consumer, added: Sequence[TopicPartition]) -> None:
-        consumer.incremental_assign(list(added))
         self._offsets |= {each.partition: OffsetTracker() for each in added}
         self._replica.member_id = consumer.memberid()
         self._replica.add_partitions(each.partition for each in added)
@@ -162,7 +171,6 @@ class Client:
         for each in partitions:
             self._offsets.pop(each.partition, None)
         self._replica.remove_partitions(each.partition for each in partitions)
-        consumer.incremental_unassign(list(partitions))
         self._report()
 
     def _committable(self, partitions: Collection[int]) -> list[TopicPartition]:
@@ -187,6 +195,13 @@ def _raise_if_final(error: KafkaError) -> None:
     log.warning("The consumer cannot read for now: %s; it retries", error.str())
 
 
+def run_java() -> None:
+    """Replace this process by the Java consumer, which reads the same environment. Raises TailpackError."""
+    flags = ["-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF"]
+    command = [java(), *flags, "-cp", f"{compiled()}:{ensure('kafka')}/*", "PaymentConsumer"]
+    os.execv(command[0], command)  # noqa: S606  no shell
+
+
 def run(settings: ComparatorSettings, connection: Connection) -> None:
     """Serve until a signal arrives, and finish the current event. Raises ServiceError."""
     signals: list[int] = []
@@ -196,9 +211,11 @@ def run(settings: ComparatorSettings, connection: Connection) -> None:
     needed = {qualified(connection.namespace, topic): TopicNeed(count) for topic, count in topics.items()}
     try:
         check_topics(connection, needed, START_DEADLINE_S, lambda: bool(signals))
-        if not signals:
+        if not signals and settings.client != "librdkafka" and settings.runtime not in LIBRDKAFKA_ONLY:
+            run_java()
+        elif not signals:
             Client(settings, connection, settings.runtime).run(lambda: bool(signals))
-    except PreflightError as error:
+    except (PreflightError, TailpackError) as error:
         raise ServiceError(str(error)) from error
     except KafkaException as error:
         raise ServiceError(f"{settings.runtime} cannot run here ({error.args[0].str()})") from error

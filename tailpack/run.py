@@ -15,8 +15,10 @@ from rich.console import Console
 
 from bench.benchmark import all_exist
 from bench.scenario import Scenario
+from bench.sections import LED_PROTOCOLS
 from contracts.clock import now_us
 from contracts.connection import Connection
+from contracts.rebalance_protocol import RebalanceProtocol
 from loadgen.children import defer_stop_signals
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, part_file_name
 from loadgen.workloads import find_workload
@@ -25,7 +27,7 @@ from tailpack.errors import TailpackError, require
 from tailpack.first_run import is_compiled, measure_cores, sustainable_share
 from tailpack.live_view import RunStatus, Screen
 from tailpack.local.broker import Broker
-from tailpack.local.jars import ensure, java
+from tailpack.local.jars import compiled, ensure, java
 from tailpack.local.ports import free_ports
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
@@ -40,6 +42,7 @@ DRAIN_DEADLINE_S: Final = 60.0
 LEAD_S: Final = 1.0
 """Minimum time from the start signal to second 0, in which the generator gets ready."""
 METER_EVERY_S: Final = 2.0
+JAVA_PROTOCOLS: Final = (RebalanceProtocol.RANGE, *LED_PROTOCOLS)
 
 
 @dataclass
@@ -82,6 +85,8 @@ class Run:
         try:
             require("jinja2")
             java()
+            if self.scenario.payment.runtime in JAVA_PROTOCOLS:
+                compiled()  # before anything is started
             if self.fit_load and not self.scenario.load.trace:
                 self._fit_load()
             connection = self._connect()

@@ -314,7 +314,8 @@ members: all replicas of the group, with or without partitions.
 
 def make_rebalance_model(settings: RebalanceSettings, engine: Engine, agenda: Agenda, seed: int) -> RebalanceModel:
     """Return the model of `settings.rebalance_protocol`, which must not be a share group, with its timing."""
-    heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
+    is_led = settings.rebalance_protocol in (RebalanceProtocol.LED_EAGER, RebalanceProtocol.LED_COOPERATIVE)
+    heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed, in_phase=is_led)
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
     match settings.rebalance_protocol:
         case RebalanceProtocol.INCREMENTAL:
@@ -324,7 +325,7 @@ def make_rebalance_model(settings: RebalanceSettings, engine: Engine, agenda: Ag
             )
         case RebalanceProtocol.KIP848:
             return IncrementalRebalance(engine, agenda, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
-        case RebalanceProtocol.COOPERATIVE_STICKY:
+        case RebalanceProtocol.COOPERATIVE_STICKY | RebalanceProtocol.LED_COOPERATIVE:
             return CooperativeRebalance(engine, agenda, heartbeats, rebalance_time_us)
-        case _:  # eager, and Faust's consumer, which rebalances eagerly
+        case _:  # all others are eager
             return EagerRebalance(engine, agenda, heartbeats, rebalance_time_us)

@@ -213,5 +213,6 @@ class LiveAutoscaler:
             failure = self._run_step("tick", self._controller.tick, unhealthy_after=PERSISTENT_TICKS)
         if failure:
             self._decisions.record_not_ready(NotReadyError(failure))
+        self._metrics[LEADING].set(self._group.leads)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

@@ -41,7 +41,13 @@ def inspect(connection: Connection, group: str, protocols: Collection[str]) -> s
         raise PreflightError(f"group {group} cannot be led: {reason}")
     if not (members := [one for one in found[5] if one[1] != PLANNER]):
         return f"leads group {group}, which is empty; its consumers must use one of {', '.join(protocols)}"
-    return f"joins group {group} ({len(members)} consumers, assignor {found[4]})"
+    is_kept = len(members) < len(found[5])
+    by = (
+        "the last autoscaler is still its leader or member"
+        if is_kept
+        else "no autoscaler is a member, so it follows none"
+    )
+    return f"joins group {group} ({len(members)} consumers, assignor {found[4]}): {by}"
 
 
 def _why_not(found: Any, protocols: Collection[str]) -> str:

@@ -18,12 +18,11 @@ from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from contracts.topics import AUTO_OFFSET_RESET
 from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking
 from services.consumer.assignor import PlanAssignor
-from services.consumer.connections import RecallingClient
+from services.consumer.connections import PromptFetcher, RecallingClient
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output, ProgressReporter, limit_batches
 from services.consumer.plan_reader import PlanReader
-from services.consumer.poller import BUSY_FETCH_WAIT_MS
 from services.consumer.topic_facts import RecordSizes
 from services.consumer.transaction import Transactions
 
@@ -94,7 +93,6 @@ class Clients:
             heartbeat_interval_ms=int(options.heartbeat_s * 1000),
             rebalance_timeout_ms=int(options.rebalance_timeout_s * 1000),
             max_poll_interval_ms=POLL_INTERVAL_MS,
-            fetch_max_wait_ms=BUSY_FETCH_WAIT_MS,
             max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
             fetch_max_bytes=MAX_POLL_BYTES,
             max_poll_records=MAX_POLL_RECORDS,
@@ -113,6 +111,7 @@ class Clients:
             starts.append(self.transactions.start)
         await run_all(*(retry_until(start, unreachable, deadline=deadline) for start in starts))
         await self._check_topics(deadline)
+        PromptFetcher.adopt(self.consumer)
         self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
         self.assignor.group_generation = lambda: int(self.coordinator.generation)
         self.assignor.on_unknown_partitions = self.consumer._client.force_metadata_update

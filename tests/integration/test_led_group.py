@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
-from foreign_group import NAMES, ForeignGroup, carried_out, leading, led, plan, rebalances
+from foreign_group import NAMES, ForeignGroup, carried_out, leading, led, plan, rebalances, settings_of
 from kafka_helpers import DEADLINE_S, admin, wait_for
 
 from autoscaler.live.foreign.inspection import inspect
@@ -127,7 +127,7 @@ def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, options, rea
     try:
         wait_for(lambda: member.poll(0.1) or member.assignment(), "its assignment")
         with pytest.raises(PreflightError, match=reason) as refused:
-            inspect(Connection(bootstrap_servers=kafka), namespace, ("range", "cooperative-sticky"))
+            inspect(Connection(bootstrap_servers=kafka), settings_of(namespace, namespace))
         assert len(str(refused.value).splitlines()) == 1
         assert member.assignment()
     finally:

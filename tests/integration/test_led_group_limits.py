@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from foreign_group import NAMES, ForeignGroup, carried_out, leading, led, plan, rebalances
+from foreign_group import NAMES, ForeignGroup, carried_out, leading, led, plan, rebalances, settings_of
 from kafka_helpers import DEADLINE_S, wait_for
 from secured_broker import SecuredKafka, secured_kafka
 
@@ -24,7 +24,6 @@ from contracts.topics import ScaledGroup
 from tailpack.local import acls
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
-PROTOCOLS = ("range", "cooperative-sticky")
 
 
 async def join(connection: Connection, group: str, protocol_type: str, protocol: str) -> None:
@@ -62,7 +61,7 @@ def test_groups_of_connect_and_of_streams_are_refused_in_one_line(kafka, namespa
     before = asyncio.run(described(connection, namespace))
     assert len(before[5]) == 1
     with pytest.raises(PreflightError, match=reason) as refused:
-        inspect(connection, namespace, PROTOCOLS)
+        inspect(connection, settings_of(namespace, namespace))
     assert len(str(refused.value).splitlines()) == 1
     assert asyncio.run(described(connection, namespace)) == before
 
@@ -89,7 +88,7 @@ def test_consumers_and_autoscalers_with_another_assignor_are_refused_and_disturb
         group.start(*NAMES[:2])
         wait_for(lambda: len(set(group.owners().values())) == 2, "both own partitions")
         before = rebalances(group)
-        other = stack.enter_context(leading(group, protocols=("sticky",)))
+        other = stack.enter_context(leading(group, led_protocols=("sticky",)))
         wait_for(lambda: "another assignor than those in led_protocols" in other.problem, "why it cannot join")
         strategy = {"partition.assignment.strategy": "cooperative-sticky"}
         stranger = Consumer({"bootstrap.servers": kafka, "group.id": group.name} | strategy)
@@ -133,7 +132,7 @@ def test_missing_rights_are_one_line_and_the_printed_ones_suffice_over_tls(secur
         group.start(NAMES[0])
         wait_for(group.owners, "its partitions")
         with pytest.raises(PreflightError, match="no right to lead it; allow READ on the group") as refused:
-            inspect(connection, group.name, PROTOCOLS)
+            inspect(connection, settings_of(group.topic, group.name))
         assert len(str(refused.value).splitlines()) == 1
         acls.create(plain, {"leader": acls.of_group("led", scaled)["autoscaler"]}, {})
         with leading(group, connection=connection) as leader:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
@@ -81,9 +82,15 @@ class ForeignGroup:
             "session.timeout.ms": str(self.session_ms), "partition.assignment.strategy": self.assignor,
         }  # fmt: skip
         options |= {"client.id": self.client_id} if self.client_id else {}
-        if self.client == "java":
+        if self.assignor == "consumer":  # brokers assign, by their own settings
+            names = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
+            options = {key: value for key, value in options.items() if key not in names} | {
+                "group.protocol": "consumer"
+            }
+        if self.client == "java" and self.assignor != "consumer":
             name = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}[self.assignor]
             options["partition.assignment.strategy"] = f"org.apache.kafka.clients.consumer.{name}"
+        if self.client == "java":
             start = [java(), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]
             start += [f"{compiled(self.folder.parent)}:{ensure('kafka')}/*", "PlainConsumer"]
         else:
@@ -159,20 +166,21 @@ def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
     return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
 
 
+def settings_of(topic: str, group: str, **more: Any) -> AutoscalerSettings:
+    own = {"consumers": "led", "heartbeat_s": 0.3, "led_protocols": ("range", "cooperative-sticky")} | more
+    return AutoscalerSettings(policy="static", state_dir="", topic=topic, group=group, replica_command="any", **own)
+
+
 @contextmanager
 def leading(
     group: ForeignGroup,
     take_over: str = "wait",
     lines: list[str] | None = None,
     connection: Connection | None = None,
-    **more: tuple[str, ...],
+    **more: Any,
 ) -> Iterator[Leader]:
-    """Lead a group. more: `protocols` replaces led_protocols."""
-    own = {"led_protocols": more["protocols"]} if more else {}
-    settings = AutoscalerSettings(
-        policy="static", state_dir="unused", consumers="led", topic=group.topic, group=group.name,
-        take_over=take_over, heartbeat_s=0.3, replica_command="unused", **own,
-    )  # fmt: skip
+    """Lead a group. connection: None: that of the group. more: settings."""
+    settings = settings_of(group.topic, group.name, take_over=take_over, **more)
     at = connection or Connection(bootstrap_servers=group.kafka)
     leader = Leader(at, settings, [].append if lines is None else lines.append)
     leader.start()

@@ -1,5 +1,6 @@
 """Read scenarios from TOML files. All errors of a file are reported together."""
 
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
@@ -12,7 +13,20 @@ import msgspec
 
 from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
-from bench.sections import OPTIONS, SECTIONS, SIMULATION_ONLY, STAGES, Chain, Heading, Load, Payment, Simulation, Stage
+from bench.sections import (
+    LED_PROTOCOLS,
+    OPTIONS,
+    SECTIONS,
+    SIMULATION_ONLY,
+    STAGES,
+    Chain,
+    Heading,
+    Load,
+    Payment,
+    Simulation,
+    Stage,
+)
+from contracts.children import python_module
 from contracts.membership import ReplicaSpeeds
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
@@ -125,6 +139,11 @@ class Scenario(Heading):
         """Return the environment variables of the autoscaler and its replicas, without the prefix TAILPACK_."""
         sections = (self.payment, self.target, self.autoscaler, self.guards, self.speeds())
         merged = {key: as_text(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
+        merged["client"] = "java" if self.payment.runtime in ("range", *LED_PROTOCOLS) else "librdkafka"
+        if self.payment.runtime in LED_PROTOCOLS:  # the autoscaler leads the replicas' group
+            command = f"env TAILPACK_RUNTIME={self.payment.runtime} {shlex.join(python_module('tailpack.comparators'))}"
+            merged |= {"runtime": "", "consumers": "led", "replica_command": command}
+            merged["commit_age_s"] = str(self.payment.commit_interval_s / 2)
         return {key.upper(): value for key, value in merged.items()} | {
             "PAYMENT_PARTITIONS": str(self.payment.partitions),
             "POLICY_OPTIONS": msgspec.json.encode(self.policy).decode() if self.policy else "",

@@ -41,7 +41,7 @@ public class PaymentConsumer {
     final String incarnation = String.format("%016d-%s", nowUs(), UUID.randomUUID().toString().substring(0, 8));
     long deadlineNs = Long.MIN_VALUE / 2;
     long busyNs, processed, rebalances, reportedNs, committedNs;
-    volatile String state = "warm";
+    String state = "warm", memberId = "";
 
     static String setting(String name, String otherwise) {
         String value = System.getenv("TAILPACK_" + name);
@@ -131,7 +131,8 @@ public class PaymentConsumer {
     void report() {
         reportedNs = System.nanoTime();
         ObjectNode report = JSON.createObjectNode().put("replica", replica).put("incarnation", incarnation);
-        report.put("pid", ProcessHandle.current().pid()).put("member_id", consumer.groupMetadata().memberId());
+        if (!state.equals("stopping")) memberId = consumer.groupMetadata().memberId();
+        report.put("pid", ProcessHandle.current().pid()).put("member_id", memberId);
         report.put("generation", -1).put("epoch", 0).put("assigned_epoch", 0).put("state", state);
         partitions.forEach(report.putArray("partitions")::add);
         report.putObject("positions");

@@ -1,8 +1,7 @@
 """`python -m tailpack.comparators`: run a Payment replica with another client until SIGTERM or SIGINT.
 
-The handover benchmark compares our consumer with it. TAILPACK_RUNTIME is its rebalance protocol, and TAILPACK_CLIENT
-librdkafka or java. Java is PaymentConsumer.java, which replaces this process. librdkafka's events, callbacks, commits
-and reports are handled in one thread.
+The handover benchmark compares our consumer with it. TAILPACK_RUNTIME is its rebalance protocol. TAILPACK_CLIENT is
+librdkafka, which one thread serves, or java: PaymentConsumer.java replaces this process.
 """
 
 import logging
@@ -13,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -22,8 +21,8 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.progress import PROGRESS_INTERVAL_S
-from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
-from contracts.settings import Rules, Values, setting
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
+from contracts.settings import setting
 from contracts.topics import Topic, qualified
 from services.common.records import ServiceError
 from services.consumer import Event
@@ -40,27 +39,18 @@ DRAIN_S: Final = 2.0  # longest wait for outputs before partitions are revoked
 IDLE_WAIT_S: Final = 0.05  # longest poll; it ends at once with an event, but not with a signal
 START_DEADLINE_S: Final = 30.0
 """Maximum time to wait for the broker, in seconds. A broker restarts in less time."""
+KNOWN: Final = (*RUNTIMES, RebalanceProtocol.LED_EAGER, RebalanceProtocol.LED_COOPERATIVE)
 NEEDED: Final = dict.fromkeys((Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS), 0)
-
-
-LIBRDKAFKA_ONLY: Final = (RebalanceProtocol.COOPERATIVE_STICKY, RebalanceProtocol.KIP848)
-
-
-def _unknown_runtime(values: Values) -> str | None:
-    is_ours = values["runtime"] in (*PLAN_PROTOCOLS, RebalanceProtocol.SHARE)
-    return "must be the rebalance protocol of another client" if is_ours else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparatorSettings(ReplicaSettings):
     """Settings: those of `services.payment`, and the runtime."""
 
-    runtime: RebalanceProtocol
+    runtime: RebalanceProtocol = setting(RebalanceProtocol.RANGE, known=KNOWN)
     """The rebalance protocol of the group."""
-    client: str = setting("", known=("", "java", "librdkafka"))
-    """Empty: Java for range and led-…, else librdkafka."""
-
-    RULES: ClassVar[Rules] = (("runtime", _unknown_runtime),)
+    client: str = setting("librdkafka", known=("java", "librdkafka"))
+    """Client library."""
 
 
 class Client:
@@ -195,13 +185,6 @@ def _raise_if_final(error: KafkaError) -> None:
     log.warning("The consumer cannot read for now: %s; it retries", error.str())
 
 
-def run_java() -> None:
-    """Replace this process by the Java consumer, which reads the same environment. Raises TailpackError."""
-    flags = ["-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF"]
-    command = [java(), *flags, "-cp", f"{compiled()}:{ensure('kafka')}/*", "PaymentConsumer"]
-    os.execv(command[0], command)  # noqa: S606  no shell
-
-
 def run(settings: ComparatorSettings, connection: Connection) -> None:
     """Serve until a signal arrives, and finish the current event. Raises ServiceError."""
     signals: list[int] = []
@@ -211,8 +194,10 @@ def run(settings: ComparatorSettings, connection: Connection) -> None:
     needed = {qualified(connection.namespace, topic): TopicNeed(count) for topic, count in topics.items()}
     try:
         check_topics(connection, needed, START_DEADLINE_S, lambda: bool(signals))
-        if not signals and settings.client != "librdkafka" and settings.runtime not in LIBRDKAFKA_ONLY:
-            run_java()
+        if not signals and settings.client == "java":
+            flags = ["-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF"]
+            command = [java(), *flags, "-cp", f"{compiled()}:{ensure('kafka')}/*", "PaymentConsumer"]
+            os.execv(command[0], command)  # noqa: S606  no shell
         elif not signals:
             Client(settings, connection, settings.runtime).run(lambda: bool(signals))
     except (PreflightError, TailpackError) as error:

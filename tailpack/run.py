@@ -15,10 +15,8 @@ from rich.console import Console
 
 from bench.benchmark import all_exist
 from bench.scenario import Scenario
-from bench.sections import LED_PROTOCOLS
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.rebalance_protocol import RebalanceProtocol
 from loadgen.children import defer_stop_signals
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, part_file_name
 from loadgen.workloads import find_workload
@@ -42,7 +40,6 @@ DRAIN_DEADLINE_S: Final = 60.0
 LEAD_S: Final = 1.0
 """Minimum time from the start signal to second 0, in which the generator gets ready."""
 METER_EVERY_S: Final = 2.0
-JAVA_PROTOCOLS: Final = (RebalanceProtocol.RANGE, *LED_PROTOCOLS)
 
 
 @dataclass
@@ -85,7 +82,7 @@ class Run:
         try:
             require("jinja2")
             java()
-            if self.scenario.payment.runtime in JAVA_PROTOCOLS:
+            if self.scenario.autoscaler_settings()["CLIENT"] == "java":
                 compiled()  # before anything is started
             if self.fit_load and not self.scenario.load.trace:
                 self._fit_load()

@@ -12,15 +12,15 @@ from contracts.rebalance_protocol import PLAN_PROTOCOLS, RUNTIMES, RebalanceProt
 SESSION_S: Final = 6.0
 KNOWN: Final[dict[str, tuple[RebalanceProtocol, str]]] = {
     "ours": (RebalanceProtocol.INCREMENTAL, ""),
-    **{str(protocol): (protocol, "") for protocol in (*PLAN_PROTOCOLS, *RUNTIMES, *LED_PROTOCOLS)},
+    **{str(protocol): (protocol, "librdkafka") for protocol in (*PLAN_PROTOCOLS, *RUNTIMES)},
     **{f"led-{client}": (RebalanceProtocol.LED_EAGER, client) for client in ("java", "librdkafka")},
 }
-"""Name → rebalance protocol and client. An empty client is the usual one of the protocol."""
+"""Name → rebalance protocol and client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consumers:
-    """How the replicas of a group consume. The client may be empty: the usual one of the protocol."""
+    """How the replicas of a group consume. client: unused with our own protocols."""
 
     protocol: RebalanceProtocol
     client: str

@@ -68,7 +68,8 @@ class GroupBenchmark(QuickBenchmark):
         for name in (names := self.runtime.split(",")):
             if name not in self.CONSUMERS:
                 raise ValueError(f"--runtime {name}: this benchmark supports {', '.join(self.CONSUMERS)}")
-        return [f"{name} {duration_s(text):g}" for text in self.heartbeat.split(",") for name in names]
+        intervals = [text + "s" * text[-1:].isdigit() for text in self.heartbeat.split(",")]  # 3 is 3s
+        return [f"{name} {duration_s(text):g}" for text in intervals for name in names]
 
     @abstractmethod
     def act(self, group: "ServedGroup", announce: Callable[..., None]) -> None:

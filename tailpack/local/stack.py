@@ -1,7 +1,6 @@
 """Run the processes of a run on one machine: services, load generator, and the autoscaler, which starts replicas."""
 
 import os
-import shlex
 import signal
 import time
 import urllib.request
@@ -16,7 +15,6 @@ import msgspec
 from autoscaler.live.launcher import stop_orphans
 from autoscaler.live.launchers.processes import ProcessLauncher, read_pid_files
 from bench.scenario import Scenario
-from bench.sections import LED_PROTOCOLS
 from contracts.children import limit_log
 from contracts.connection import Connection
 from contracts.validation import as_environment
@@ -192,26 +190,13 @@ class Stack:
 
     def _autoscaler_settings(self) -> dict[str, str]:
         self.ports["autoscaler"] = free_port()
-        return (
-            self.scenario.autoscaler_settings()
-            | self._led_settings()
-            | {
-                "PARTITIONER": self.scenario.load.partitioner,
-                "HTTP_PORT": str(self.ports["autoscaler"]),
-                "STATE_DIR": str(self.replica_folder),
-                "START_FILE": str(self.start_file),
-                "REPLICA_MODULE": "tailpack.comparators" if self.scenario.payment.runtime else "services.payment",
-            }
-        )
-
-    def _led_settings(self) -> dict[str, str]:
-        """Return the settings by which the autoscaler leads a group of another client; empty for other groups."""
-        payment = self.scenario.payment
-        if payment.runtime not in LED_PROTOCOLS:
-            return {}
-        replica = ["env", f"TAILPACK_RUNTIME={payment.runtime}", *python_module("tailpack.comparators")]
-        commit_age_s = str(payment.commit_interval_s / 2)
-        return {"RUNTIME": "", "CONSUMERS": "led", "REPLICA_COMMAND": shlex.join(replica), "COMMIT_AGE_S": commit_age_s}
+        return self.scenario.autoscaler_settings() | {
+            "PARTITIONER": self.scenario.load.partitioner,
+            "HTTP_PORT": str(self.ports["autoscaler"]),
+            "STATE_DIR": str(self.replica_folder),
+            "START_FILE": str(self.start_file),
+            "REPLICA_MODULE": "tailpack.comparators" if self.scenario.payment.runtime else "services.payment",
+        }
 
 
 def _is_healthy(port: int) -> bool:

@@ -4,11 +4,12 @@ import os
 import random
 import signal
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
-from foreign_group import NAMES, ForeignGroup, carried_out, leading, led, plan, rebalances, settings_of
+from foreign_group import NAMES, ForeignGroup, carried_out, leading, plan, planned, rebalances, settings_of
 from kafka_helpers import DEADLINE_S, admin, wait_for
 
 from autoscaler.live.foreign.inspection import inspect
@@ -40,10 +41,19 @@ def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(client, 
         assert not repeated, "each client commits when its partitions are revoked"
 
 
-def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(kafka, namespace, tmp_path):
+@pytest.fixture(params=["led", "assigned"])
+def planned_group(request: pytest.FixtureRequest, namespace: str, tmp_path: Path) -> tuple[ForeignGroup, str]:
+    """A group whose consumers the autoscaler starts, and its setting `consumers`."""
+    brokers, assignor = {"led": ("kafka", "range"), "assigned": ("planned_kafka", "consumer")}[request.param]
+    group = ForeignGroup(request.getfixturevalue(brokers), f"{namespace}-shop", tmp_path / "group", assignor=assignor)
+    return group, request.param
+
+
+def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(planned_group, namespace):
     policy = {"POLICY": "tail-aware", "INITIAL_REPLICAS": "1", "POLICY_OPTIONS": '{"keep_s": 0}'}
-    group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", work_s=0.005)  # one serves less than the load
-    with group, led(group, namespace, **policy) as auto:
+    group, consumers = planned_group
+    group.work_s = 0.005  # one serves less than the load
+    with group, planned(group, namespace, consumers, **policy) as auto:
         auto.wait_for_plan(1, deadline_s=120)
         group.load()
         wait_for(lambda: len(set(group.owners().values())) > 1, "a second consumer that owns partitions")
@@ -59,9 +69,11 @@ def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_aft
         assert auto.ended()[0] == 0
 
 
-def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(kafka, namespace, tmp_path):
-    group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", session_ms=240_000)
-    with group, led(group, namespace) as auto:
+def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(planned_group, namespace):
+    group, consumers = planned_group
+    group.session_ms = 240_000
+    session = {"SESSION_S": "60"} if consumers == "assigned" else {}
+    with group, planned(group, namespace, consumers, **session) as auto:
         auto.wait_for_plan(1, deadline_s=120)
         wait_for(lambda: group.owners(auto.pids()) == auto.plans()[-1].assignment, "owners by the first plan")
         group.load()

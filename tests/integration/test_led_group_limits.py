@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from foreign_group import NAMES, ForeignGroup, carried_out, leading, led, plan, rebalances, settings_of
+from foreign_group import NAMES, ForeignGroup, carried_out, leading, plan, planned, rebalances, settings_of
 from kafka_helpers import DEADLINE_S, wait_for
 from secured_broker import SecuredKafka, secured_kafka
 
@@ -100,7 +100,7 @@ def test_consumers_and_autoscalers_with_another_assignor_are_refused_and_disturb
 
 def test_members_that_belong_to_no_replica_are_listed_and_go_on(kafka, namespace, tmp_path):
     group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", client_id="rdkafka")
-    with group, led(group, namespace) as auto:
+    with group, planned(group, namespace, "led") as auto:
 
         def problem() -> str:
             try:
@@ -151,7 +151,7 @@ def test_missing_rights_are_one_line_and_the_printed_ones_suffice_over_tls(secur
 @pytest.mark.timeout(600)
 def test_the_next_coordinator_keeps_the_plan_and_follows_further_ones(cluster, namespace, tmp_path):
     kafka = cluster.address()
-    with ForeignGroup(kafka, namespace, tmp_path / "group", replication=3) as group, leading(group) as leader:
+    with ForeignGroup(kafka, namespace, tmp_path / "group") as group, leading(group) as leader:
         group.start(*NAMES)
         wait_for(lambda: len(leader.view.members) == len(NAMES), "all members")
         group.load()

@@ -50,7 +50,6 @@ class ForeignGroup:
     rate: float = 300.0
     session_ms: int = 6000
     work_s: float = 0.0
-    replication: int = 1
     client_id: str = ""
     """Empty: the name of the replica."""
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
@@ -62,9 +61,7 @@ class ForeignGroup:
     def __enter__(self) -> "ForeignGroup":
         self.events.mkdir(parents=True, exist_ok=True)
         self._admin = admin(self.kafka)
-        self._admin.create_topics([NewTopic(self.topic, self.partitions, self.replication)])[self.topic].result(
-            DEADLINE_S
-        )
+        self._admin.create_topics([NewTopic(self.topic, self.partitions, -1)])[self.topic].result(DEADLINE_S)
         self._thread = Thread(target=self._produce, daemon=True)
         self.load = self._thread.start
         return self
@@ -199,11 +196,12 @@ def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, *, dead
     return bool(wait_for(owners, f"owners by plan {record.epoch}", every_s=0.02, deadline_s=deadline_s))
 
 
-def led(group: ForeignGroup, namespace: str, **more: str) -> Autoscaler:
-    """Return an autoscaler that leads the group, not started yet. more: settings, TAILPACK_ left out."""
+def planned(group: ForeignGroup, namespace: str, consumers: str, **more: str) -> Autoscaler:
+    """Return an autoscaler of the group, not started yet. more: settings, TAILPACK_ left out."""
     create_topics(group.kafka, namespace, 1)
     settings = {
-        "CONSUMERS": "led", "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop", "HEARTBEAT_S": "0.3",
+        "CONSUMERS": consumers, "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop",
+        "HEARTBEAT_S": "0.3",
         "REPLICA_COMMAND": shlex.join(group.command()), "COMMIT_AGE_S": "0.5", "LATENCY_TARGET_S": "2",
     }  # fmt: skip
     environ = {f"TAILPACK_{name}": value for name, value in (settings | more).items()}

@@ -139,7 +139,7 @@ class Scenario(Heading):
         """Return the environment variables of the autoscaler and its replicas, without the prefix TAILPACK_."""
         sections = (self.payment, self.target, self.autoscaler, self.guards, self.speeds())
         merged = {key: as_text(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
-        merged["client"] = "java" if self.payment.runtime in ("range", *LED_PROTOCOLS) else "librdkafka"
+        merged |= {"client": "java"} if self.payment.runtime in ("range", *LED_PROTOCOLS) else {}
         if self.payment.runtime in LED_PROTOCOLS:  # the autoscaler leads the replicas' group
             command = f"env TAILPACK_RUNTIME={self.payment.runtime} {shlex.join(python_module('tailpack.comparators'))}"
             merged |= {"runtime": "", "consumers": "led", "replica_command": command}

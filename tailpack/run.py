@@ -82,7 +82,7 @@ class Run:
         try:
             require("jinja2")
             java()
-            if self.scenario.autoscaler_settings()["CLIENT"] == "java":
+            if self.scenario.autoscaler_settings().get("CLIENT") == "java":
                 compiled()  # before anything is started
             if self.fit_load and not self.scenario.load.trace:
                 self._fit_load()

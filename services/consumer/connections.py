@@ -86,9 +86,8 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
 BUSY_FETCH_WAIT_MS: Final = 25
 """How long a broker may delay an empty fetch. A partition that the fetch does not include, because its backlog was full
 or not polled yet, waits for its end."""
-IDLE_FETCH_WAIT_MS: Final = 500
-"""The same while no events arrive and the fetch can be recalled, so that hundreds of idle members do not keep a broker
-busy."""
+WHOLE_FETCH_WAIT_MS: Final = 500
+"""The same if the fetch includes every partition and can be recalled, so that members do not keep a broker busy."""
 FETCH_GROUPS: Final = ("fetch", "fetch again")
 """Connection groups for fetches, so that other requests never wait behind a fetch."""
 
@@ -96,15 +95,15 @@ FETCH_GROUPS: Final = ("fetch", "fetch again")
 class RecallingClient(Client):
     """The consumer's client, which can recall fetches."""
 
-    is_idle: bool
-    """Whether the last poll found no records, and no partition is paused."""
+    is_whole: bool
+    """Whether the next fetch includes every partition: none is paused or has records that were not polled."""
     _fetch_connections: "dict[Any, _FetchConnections]"
 
     @classmethod
     def adopt(cls, client: Any) -> None:
         """Replace the class of `client`, which must not have connected yet."""
         super().adopt(client)
-        client.is_idle = False
+        client.is_whole = False
         client._fetch_connections = {}
 
     async def send(self, node_id: Any, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
@@ -112,7 +111,7 @@ class RecallingClient(Client):
         if not isinstance(request, FetchRequest):
             return await super().send(node_id, request, group=group)
         pair = self._fetch_connections.setdefault(node_id, _FetchConnections())
-        request._max_wait_ms = IDLE_FETCH_WAIT_MS if self.is_idle and pair.is_free(pair.other) else BUSY_FETCH_WAIT_MS
+        request._max_wait_ms = WHOLE_FETCH_WAIT_MS if self.is_whole and pair.is_free(pair.other) else BUSY_FETCH_WAIT_MS
         answer, recalled = pair.sent(asyncio.ensure_future(super().send(node_id, request, group=pair.next)))
         self._open(node_id, pair.other)
         try:

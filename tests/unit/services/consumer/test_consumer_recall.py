@@ -12,7 +12,7 @@ from aiokafka_bench import ZERO, Fetching, take_turns
 from services.consumer.connections import (
     BUSY_FETCH_WAIT_MS,
     FETCH_GROUPS,
-    IDLE_FETCH_WAIT_MS,
+    WHOLE_FETCH_WAIT_MS,
     PromptFetcher,
     RecallingClient,
 )
@@ -74,18 +74,18 @@ async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connect
     assert await third == "now"
 
 
-async def test_an_empty_fetch_waits_long_only_while_no_event_arrives_and_it_can_be_recalled(monkeypatch):
+async def test_an_empty_fetch_waits_long_only_if_it_includes_every_partition_and_can_be_recalled(monkeypatch):
     broker = Broker(monkeypatch)
     await broker.fetch()
     broker.answer(FIRST, "records")
-    broker.client.is_idle = True
+    broker.client.is_whole = True
     await broker.fetch()
     broker.client.recall()
     await broker.fetch()
     broker.answer(SECOND, "nothing")
     broker.answer(FIRST, "the recalled one")
     await broker.fetch()
-    assert broker.waits_ms == [BUSY_FETCH_WAIT_MS, IDLE_FETCH_WAIT_MS, BUSY_FETCH_WAIT_MS, IDLE_FETCH_WAIT_MS]
+    assert broker.waits_ms == [BUSY_FETCH_WAIT_MS, WHOLE_FETCH_WAIT_MS, BUSY_FETCH_WAIT_MS, WHOLE_FETCH_WAIT_MS]
 
 
 async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_one_at_once():

@@ -21,9 +21,11 @@ MOVED: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 def handovers(evidence: Evidence) -> Row:
     """Return the latencies of events in the windows of the steps, for moved and for unmoved partitions.
 
-    taken_…: time until the new owner reports the partition. ownerless_…: time without an owner. moved_…: highest value
-    of any kind of step. unmoved_extra_s: p99 latency of unmoved partitions minus p99 latency in quiet periods. stall_max_s: longest time without a finished event while an event
-    waited. unfinished: planned moves after which the new owner finished no event.
+    A partition is taken when its new owner reports it. Before that, it is ownerless for a time.
+
+    moved_…: highest value of any kind of step. unmoved_extra_s: p99 latency of unmoved partitions minus p99 latency in
+    quiet periods. stall_max_s: longest time without a finished event while an event waited. unfinished: planned moves
+    after which the new owner finished no event.
     """
     first, windows = first_completions(evidence.served), find_windows(evidence)
     latency_us = first["done_us"] - first["intended_us"]

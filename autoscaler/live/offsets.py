@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
-from autoscaler.live.kafka import client_config
 from autoscaler.ports import NotReadyError
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
+from contracts.preflight import client_config
 from contracts.topics import ScaledGroup
 
 EARLIEST: Final = -2

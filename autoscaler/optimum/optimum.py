@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 
 from autoscaler.optimum.schedule import Schedule, plans_of
-from autoscaler.optimum.search import States, search
+from autoscaler.optimum.search import search
 from autoscaler.optimum.serving import NEVER, Ints, Load, Prices
+from autoscaler.optimum.transitions import States
 
 MAX_PARTITIONS: Final = 5
 """Most partitions for which all placements are tried. Five partitions have 52 placements."""

@@ -6,7 +6,7 @@ that a partition has a new leader. An offset query would be sent to the old lead
 
 If a fetch finds no records, the broker delays its answer, and answers nothing else on that connection meanwhile. So a
 fetch can be recalled: the client ignores its answer and sends the next fetch on a second connection. A partition that
-was just taken does not wait for the delayed answer.
+was just taken does not wait for the delayed answer. `PromptFetcher` sends each next fetch at once.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import CloseReason
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import for_code
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
@@ -160,3 +161,21 @@ class _FetchConnections:
     def is_free(self, group: str) -> bool:
         """Return whether no fetch on this connection waits for its answer."""
         return group not in self._answers or self._answers[group].done()
+
+
+class PromptFetcher(Fetcher):  # type: ignore[misc]  # aiokafka ships no types
+    """Sends the next fetch as soon as one has ended.
+
+    For aiokafka a broker is busy until the turn of the event loop after the end of its fetch. If a poll or a handover
+    wakes the fetcher before that turn, aiokafka sends nothing and sleeps for 0.2 s.
+    """
+
+    @classmethod
+    def adopt(cls, consumer: Any) -> None:
+        """Replace the class of the fetcher of `consumer`, which was started."""
+        consumer._fetcher.__class__ = cls
+
+    def _get_actions_per_node(self, assignment: Any) -> Any:
+        fetches, queries, sleep_s, *others = super()._get_actions_per_node(assignment)
+        has_ended = len(self._in_flight) > len(self._pending_tasks)
+        return fetches, queries, 0.0 if has_ended else sleep_s, *others

@@ -53,6 +53,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     _consumer: Any
     _topic: str
     _group_subscription: Any
+    _retry_backoff_ms: int
 
     @classmethod
     def adopt(cls, consumer: Any, topic: str) -> "PlanCoordinator":
@@ -72,11 +73,11 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     async def _do_rejoin_group(self, subscription: Any) -> bool:
         if not subscription.active:  # left meanwhile: aiokafka would still join, and the group would wait for it
             return False
-        self.is_joining = True
+        self.is_joining, backoff_ms = True, self._retry_backoff_ms
         try:
             return bool(await super()._do_rejoin_group(subscription))
         finally:
-            self.is_joining = False
+            self.is_joining, self._retry_backoff_ms = False, backoff_ms
 
     async def _perform_assignment(self, response: Any) -> Any:
         """Decide among all members. In aiokafka's own method, one unreadable member would fail each rebalance."""
@@ -119,6 +120,8 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         async with self._extended_timeout(request):
             answer = await super()._send_req(request)
         self._renew_lease(request, answer, sent_s, in_rebalance)
+        if isinstance(request, SyncGroupRequest) and answer.error_code == RebalanceInProgressError.errno:
+            self._retry_backoff_ms = 0  # others have joined again already, and wait for this member
         return answer
 
     def reset_generation(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import aiokafka
 import pytest
 from aiokafka.client import AIOKafkaClient
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
 
@@ -28,6 +29,7 @@ consumer.group_coordinator.GroupCoordinator: _on_join_prepare(previous_assignmen
     _perform_assignment(response)
     start_commit_offsets_refresh_task(assignment) _stop_commit_offsets_refresh_task() generation member_id group_id
     coordinator_id _client _subscription _group_subscription _closing _coordination_task _rebalance_timeout_ms
+    _retry_backoff_ms
     _cluster _metadata_snapshot _get_metadata_snapshot() _stop_heartbeat_task()
 producer.sender.Sender: _do_txn_offset_commit(offsets,group_id) _find_coordinator(coordinator_type,coordinator_key)
     _txn_manager
@@ -47,6 +49,7 @@ producer.transaction_manager.TransactionManager: is_fatal_error() wait_for_trans
     transactional_id producer_id producer_epoch
 record.default_records._DefaultRecordBatchPy: _maybe_uncompress() _read_msg(decode_varint) _buffer
 consumer.fetcher.Fetcher: _notify(future) _records _wait_consume_future
+    _get_actions_per_node(assignment) _in_flight _pending_tasks
 protocol.fetch.FetchRequest: _max_wait_ms
 conn.AIOKafkaConnection: close(reason,exc) _requests _last_action _request_timeout
 cluster.ClusterMetadata: brokers()
@@ -64,7 +67,7 @@ producer.message_accumulator.MessageAccumulator: _batch_ttl _batch_size
 consumer.subscription_state.Subscription: active assignment _reassignment_in_progress
 """
 """Class: methods that are overridden or called, with their parameters, and attributes that are read or set."""
-EXTENDED = (AIOKafkaClient, GroupCoordinator, Sender, TxnOffsetCommitHandler)
+EXTENDED = (AIOKafkaClient, Fetcher, GroupCoordinator, Sender, TxnOffsetCommitHandler)
 FILES = [*sorted(Path(services.consumer.__file__).parent.glob("*.py")), Path(unpacking.__file__)]
 
 

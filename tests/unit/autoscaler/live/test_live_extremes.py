@@ -40,7 +40,7 @@ def test_the_group_is_observed_and_decided_for_after_every_extreme_report(monkey
     journal = SimpleNamespace(record=lambda seen, decision: decisions.append(decision), record_not_ready=str)
     policy = policy_config_of(AutoscalerSettings(policy="tail-aware", state_dir="unused")).policy()
     controller = Controller(world.group, policy, journal)  # type: ignore[arg-type]
-    pids = {name: world.launcher.newest(name).pid for name in world.scaler.running}
+    pids = {name: world.launcher.newest(name).pid for name in world.scaler.instances}
     sound = [msgspec.json.encode(full_report(name, pid, f"life-{pid}", "payment")) for name, pid in pids.items()]
     records = [*extremes(full_report("payment-0", pids["payment-0"], f"life-{pids['payment-0']}", "payment"))]
     for record in records:

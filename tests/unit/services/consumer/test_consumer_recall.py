@@ -1,13 +1,21 @@
-"""A recalled fetch: the next one is sent at once, on the other of two connections."""
+"""The next fetch is sent at once: behind a recalled one on the other connection, and behind one that has ended."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
+from aiokafka_bench import ZERO, Fetching, take_turns
 
-from services.consumer.connections import BUSY_FETCH_WAIT_MS, FETCH_GROUPS, IDLE_FETCH_WAIT_MS, RecallingClient
+from services.consumer.connections import (
+    BUSY_FETCH_WAIT_MS,
+    FETCH_GROUPS,
+    IDLE_FETCH_WAIT_MS,
+    PromptFetcher,
+    RecallingClient,
+)
 
 NODE = 0
 FIRST, SECOND = FETCH_GROUPS
@@ -78,3 +86,23 @@ async def test_an_empty_fetch_waits_long_only_while_no_event_arrives_and_it_can_
     broker.answer(FIRST, "the recalled one")
     await broker.fetch()
     assert broker.waits_ms == [BUSY_FETCH_WAIT_MS, IDLE_FETCH_WAIT_MS, BUSY_FETCH_WAIT_MS, IDLE_FETCH_WAIT_MS]
+
+
+async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_one_at_once():
+    async with Fetching() as bench:
+        answers = []
+
+        async def send(node: int, request: Any) -> Any:
+            answers.append(asyncio.get_running_loop().create_future())
+            return await answers[-1]
+
+        bench.wire.send = send
+        PromptFetcher.adopt(bench.consumer)
+        bench.change(ZERO, positions={ZERO: 0})
+        bench.fetcher._fetch_task = asyncio.ensure_future(bench.fetcher._fetch_requests_routine())
+        await take_turns()
+        bench.change(ZERO)  # wakes the fetcher
+        answers[0].set_result(SimpleNamespace(API_VERSION=4, topics=[]))
+        await take_turns()
+        assert len(answers) == 2, "without the change to aiokafka it sleeps for 0.2 s first"
+        await bench.fetcher.close()

@@ -66,7 +66,7 @@ class Clients:
         }
         self.plans = PlanReader(shared, topics.plans, topics.group)
         self.output = Output(shared, self.failure)
-        self.progress = ProgressReporter(shared, topics.progress)
+        self.progress = ProgressReporter(shared, topics.progress, self.group_size)
         self._producers = (self.output.producer, self.progress.producer)
         self.transactions = (
             Transactions(shared, topics.group, replica, incarnation, timeout_s=options.session_s)
@@ -79,6 +79,10 @@ class Clients:
         self.sizes = RecordSizes(self.consumer._client, self._limit_batches)
         self.coordinator: PlanCoordinator
         """Set by `start`."""
+
+    def group_size(self) -> int:
+        """Return the number of members in the last rebalance; 0: it is not known."""
+        return self.assignor.last_assignment.members
 
     def _new_consumer(self, shared: dict[str, Any]) -> Any:
         options = self._options

@@ -21,6 +21,7 @@ or whose session has expired."""
 PROBE_PAUSES_AFTER_REBALANCE_S: Final = (0.02, 0.06, 0.12)
 """Pauses before the first probes after a rebalance, seconds. If a member joined or left during the rebalance, others
 join again and wait for the members that had finished."""
+FULL_RATE_MEMBERS: Final = 50  # members of larger groups probe less often, so that all together load a broker no more
 EXPIRED_PROBE_INTERVAL_S: Final = 0.05  # while the lease is expired, all events wait for the answer
 MAX_GAP_SESSIONS: Final = 1 / 3  # a process that stood still for longer may have been removed
 CHECKS_PER_SESSION: Final = 12
@@ -105,8 +106,10 @@ class Lease:
 class Prober:
     """Sends extra heartbeats. `send_heartbeat` applies the answer to the membership itself."""
 
-    def __init__(self, send_heartbeat: Callable[[], Awaitable[None]], lease: Lease) -> None:
-        self._send_heartbeat = send_heartbeat
+    def __init__(
+        self, send_heartbeat: Callable[[], Awaitable[None]], lease: Lease, members: Callable[[], int] = int
+    ) -> None:
+        self._send_heartbeat, self._members = send_heartbeat, members
         self._lease = lease
         self._rebalance_completed = asyncio.Event()
 
@@ -119,7 +122,8 @@ class Prober:
         pauses = iter(PROBE_PAUSES_AFTER_REBALANCE_S)
         while True:
             try:
-                pause_s = EXPIRED_PROBE_INTERVAL_S if self._lease.is_expired else next(pauses, PROBE_INTERVAL_S)
+                pause_s = next(pauses, PROBE_INTERVAL_S) * max(1.0, self._members() / FULL_RATE_MEMBERS)
+                pause_s = EXPIRED_PROBE_INTERVAL_S if self._lease.is_expired else pause_s
                 await asyncio.wait_for(self._rebalance_completed.wait(), pause_s)
             except TimeoutError:
                 try:

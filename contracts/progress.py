@@ -10,9 +10,6 @@ from contracts.fields import Count, Counts, Epoch, Generation, Moment, Name, Off
 
 PROGRESS_VERSION: Final = 2  # 1: `recent_rebalances` was `rounds`, `problems` was `unwell`
 PROGRESS_INTERVAL_S: Final = 0.25
-MAX_PROGRESS_INTERVAL_S: Final = 1.0
-MAX_REPORTS_PER_S: Final = 400
-"""Reports of a whole group. Members of larger groups report less often, at most to MAX_PROGRESS_INTERVAL_S."""
 LATENCY_BOUNDS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # bounds of `Progress.latencies`, in multiples of W
 COUNTS_WITHIN_TARGET: Final = LATENCY_BOUNDS.index(1.0) + 1  # buckets of `latencies` with events done within W
 

@@ -21,7 +21,6 @@ or whose session has expired."""
 PROBE_PAUSES_AFTER_REBALANCE_S: Final = (0.02, 0.06, 0.12)
 """Pauses before the first probes after a rebalance, seconds. If a member joined or left during the rebalance, others
 join again and wait for the members that had finished."""
-FULL_RATE_MEMBERS: Final = 50  # members of larger groups probe less often, so that all together load a broker no more
 EXPIRED_PROBE_INTERVAL_S: Final = 0.05  # while the lease is expired, all events wait for the answer
 MAX_GAP_SESSIONS: Final = 1 / 3  # a process that stood still for longer may have been removed
 CHECKS_PER_SESSION: Final = 12
@@ -107,10 +106,9 @@ class Prober:
     """Sends extra heartbeats. `send_heartbeat` applies the answer to the membership itself."""
 
     def __init__(
-        self, send_heartbeat: Callable[[], Awaitable[None]], lease: Lease, members: Callable[[], int] = int
+        self, send_heartbeat: Callable[[], Awaitable[None]], lease: Lease, slowdown: Callable[[], float]
     ) -> None:
-        self._send_heartbeat, self._members = send_heartbeat, members
-        self._lease = lease
+        self._send_heartbeat, self._lease, self._slowdown = send_heartbeat, lease, slowdown
         self._rebalance_completed = asyncio.Event()
 
     def on_rebalance_completed(self) -> None:
@@ -122,7 +120,7 @@ class Prober:
         pauses = iter(PROBE_PAUSES_AFTER_REBALANCE_S)
         while True:
             try:
-                pause_s = next(pauses, PROBE_INTERVAL_S) * max(1.0, self._members() / FULL_RATE_MEMBERS)
+                pause_s = next(pauses, PROBE_INTERVAL_S) * self._slowdown()
                 pause_s = EXPIRED_PROBE_INTERVAL_S if self._lease.is_expired else pause_s
                 await asyncio.wait_for(self._rebalance_completed.wait(), pause_s)
             except TimeoutError:

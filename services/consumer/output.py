@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaProducer, errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.clock import monotonic_s
-from contracts.progress import MAX_PROGRESS_INTERVAL_S, MAX_REPORTS_PER_S, PROGRESS_INTERVAL_S, Progress
+from contracts.progress import PROGRESS_INTERVAL_S, Progress
 from services.common import traces
 from services.consumer.connections import Client
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
@@ -226,8 +226,8 @@ class ProgressReporter:
     snapshot: Callable[[], Progress]
     """Returns the report to write."""
 
-    def __init__(self, connection: Mapping[str, Any], topic: str, group_size: Callable[[], int]) -> None:
-        self._group_size = group_size
+    def __init__(self, connection: Mapping[str, Any], topic: str, slowdown: Callable[[], float]) -> None:
+        self._slowdown = slowdown
         self.producer = AIOKafkaProducer(**{**connection, "retry_backoff_ms": TOPIC_QUERY_MS})
         Client.adopt(self.producer.client)
         self._topic = topic
@@ -247,8 +247,7 @@ class ProgressReporter:
             self._report_requested.clear()
             await self.report()
             with suppress(TimeoutError):
-                interval_s = min(MAX_PROGRESS_INTERVAL_S, self._group_size() / MAX_REPORTS_PER_S)
-                await asyncio.wait_for(self._report_requested.wait(), max(PROGRESS_INTERVAL_S, interval_s))
+                await asyncio.wait_for(self._report_requested.wait(), PROGRESS_INTERVAL_S * self._slowdown())
 
     async def report(self) -> None:
         """Write one report, and return when the broker has it or it is lost."""

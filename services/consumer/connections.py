@@ -89,8 +89,8 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
 BUSY_FETCH_WAIT_MS: Final = 25
 """How long a broker may delay an empty fetch. A partition that the fetch does not include, because its backlog was full
 or not polled yet, waits for its end."""
-IDLE_FETCH_WAIT_MS: Final = 500
-"""The same while no events arrive, so that hundreds of idle members do not keep a broker busy."""
+WHOLE_FETCH_WAIT_MS: Final = 500
+"""The same if the fetch includes every partition, so that members do not keep a broker busy."""
 FETCH_GROUPS: Final = ("fetch", "fetch again")
 """Connection groups for fetches, so that other requests never wait behind a fetch."""
 
@@ -98,15 +98,15 @@ FETCH_GROUPS: Final = ("fetch", "fetch again")
 class RecallingClient(Client):
     """The consumer's client, which can recall fetches."""
 
-    is_idle: bool
-    """Whether the last poll found no records, and no partition is paused."""
+    is_whole: bool
+    """Whether the next fetch includes every partition: none is paused or has records that were not polled."""
     _fetch_connections: "dict[Any, _FetchConnections]"
 
     @classmethod
     def adopt(cls, client: Any) -> None:
         """Replace the class of `client`, which must not have connected yet."""
         super().adopt(client)
-        client.is_idle = False
+        client.is_whole = False
         client._fetch_connections = {}
 
     async def send(self, node_id: Any, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
@@ -114,7 +114,7 @@ class RecallingClient(Client):
         if not isinstance(request, FetchRequest):
             return await super().send(node_id, request, group=group)
         pair = self._fetch_connections.setdefault(node_id, _FetchConnections())
-        request._max_wait_ms = pair.wait_ms(self.is_idle)
+        request._max_wait_ms = pair.wait_ms(self.is_whole)
         answer, recalled = pair.sent(asyncio.ensure_future(super().send(node_id, request, group=pair.next)))
         self._open(node_id, pair.other)
         try:
@@ -146,14 +146,14 @@ class _FetchConnections:
         self._recalled: asyncio.Future[None] | None = None
         self._recalled_s = 0.0
 
-    def wait_ms(self, is_idle: bool) -> int:
+    def wait_ms(self, is_whole: bool) -> int:
         """Return how long the broker may delay an empty fetch that is sent now.
 
         A fetch cannot be recalled while an earlier one is recalled and not answered. Then the wait is short at first,
         and at most doubles the time since that recall.
         """
         since_ms = inf if self._is_free(self.other) else 1000 * (monotonic_s() - self._recalled_s)
-        return round(min(IDLE_FETCH_WAIT_MS, max(BUSY_FETCH_WAIT_MS, since_ms))) if is_idle else BUSY_FETCH_WAIT_MS
+        return round(min(WHOLE_FETCH_WAIT_MS, max(BUSY_FETCH_WAIT_MS, since_ms))) if is_whole else BUSY_FETCH_WAIT_MS
 
     def sent(self, answer: "asyncio.Future[Any]") -> "tuple[asyncio.Future[Any], asyncio.Future[None]]":
         """Note `answer`, to a fetch sent on the connection `next`. Return it, and a future that is done at a recall."""

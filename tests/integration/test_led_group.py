@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
@@ -76,10 +77,11 @@ def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(client, 
         assert not repeated, "each client commits when its partitions are revoked"
 
 
-def led(group: ForeignGroup, namespace: str, **more: str) -> Autoscaler:
+def planned(group: ForeignGroup, namespace: str, consumers: str, **more: str) -> Autoscaler:
     create_topics(group.kafka, namespace, 1)
     settings = {
-        "CONSUMERS": "led", "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop", "HEARTBEAT_S": "0.3",
+        "CONSUMERS": consumers, "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop",
+        "HEARTBEAT_S": "0.3",
         "REPLICA_COMMAND": shlex.join(group.command()), "COMMIT_AGE_S": "0.5", "LATENCY_TARGET_S": "2",
     }  # fmt: skip
     environ = {f"TAILPACK_{name}": value for name, value in (settings | more).items()}
@@ -87,10 +89,19 @@ def led(group: ForeignGroup, namespace: str, **more: str) -> Autoscaler:
     return Autoscaler(group.kafka, namespace, group.folder / "state", partitions=group.partitions, more=environ)
 
 
-def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(kafka, namespace, tmp_path):
+@pytest.fixture(params=["led", "assigned"])
+def planned_group(request: pytest.FixtureRequest, namespace: str, tmp_path: Path) -> tuple[ForeignGroup, str]:
+    """A group whose consumers the autoscaler starts, and its setting `consumers`."""
+    brokers, assignor = {"led": ("kafka", "range"), "assigned": ("planned_kafka", "consumer")}[request.param]
+    group = ForeignGroup(request.getfixturevalue(brokers), f"{namespace}-shop", tmp_path / "group", assignor=assignor)
+    return group, request.param
+
+
+def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(planned_group, namespace):
     policy = {"POLICY": "tail-aware", "INITIAL_REPLICAS": "1", "POLICY_OPTIONS": '{"keep_s": 0}'}
-    group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", work_s=0.005)  # one serves less than the load
-    with group, led(group, namespace, **policy) as auto:
+    group, consumers = planned_group
+    group.work_s = 0.005  # one serves less than the load
+    with group, planned(group, namespace, consumers, **policy) as auto:
         auto.wait_for_plan(1, deadline_s=120)
         group.load()
         wait_for(lambda: len(set(group.owners().values())) > 1, "a second consumer that owns partitions")
@@ -106,9 +117,11 @@ def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_aft
         assert auto.ended()[0] == 0
 
 
-def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(kafka, namespace, tmp_path):
-    group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", session_ms=240_000)
-    with group, led(group, namespace) as auto:
+def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(planned_group, namespace):
+    group, consumers = planned_group
+    group.session_ms = 240_000
+    session = {"SESSION_S": "60"} if consumers == "assigned" else {}
+    with group, planned(group, namespace, consumers, **session) as auto:
         auto.wait_for_plan(1, deadline_s=120)
         wait_for(lambda: group.owners(auto.pids()) == auto.plans()[-1].assignment, "owners by the first plan")
         group.load()

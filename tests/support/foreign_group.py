@@ -49,7 +49,7 @@ class ForeignGroup:
     def __enter__(self) -> "ForeignGroup":
         self.events.mkdir(parents=True, exist_ok=True)
         self._admin = admin(self.kafka)
-        self._admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result(DEADLINE_S)
+        self._admin.create_topics([NewTopic(self.topic, self.partitions, -1)])[self.topic].result(DEADLINE_S)
         self._thread = Thread(target=self._produce, daemon=True)
         self.load = self._thread.start
         return self

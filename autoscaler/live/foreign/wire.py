@@ -83,15 +83,6 @@ _ASSIGNED_GROUP: Final = CompactArray(
     _ERROR, ("message", _NAME), ("group", _NAME), ("state", _NAME), ("epoch", Int32), ("target_epoch", Int32),
     ("assignor", _NAME), ("members", _ASSIGNED_MEMBER), ("authorized_operations", Int32), _TAGS,
 )  # fmt: skip
-_TOPIC: Final = CompactArray(
-    _ERROR, ("name", _NAME), ("topic_id", _Id), ("is_internal", Boolean),
-    ("partitions", CompactArray(
-        _ERROR, ("number", Int32), ("leader", Int32), ("leader_epoch", Int32), ("replicas", _NUMBERS),
-        ("in_sync", _NUMBERS), ("offline", _NUMBERS), _TAGS,
-    )),
-    ("authorized_operations", Int32), _TAGS,
-)  # fmt: skip
-_BROKER: Final = CompactArray(("node_id", Int32), ("host", _NAME), ("port", Int32), ("rack", _NAME), _TAGS)
 BEAT: Final = _struct(
     68, 1,
     Schema(
@@ -105,14 +96,6 @@ BEAT: Final = _struct(
 DESCRIBE_ASSIGNED: Final = _struct(
     69, 0, Schema(("groups", CompactArray(_NAME)), ("include_operations", Boolean), _TAGS), ("groups", _ASSIGNED_GROUP),
     is_flexible=True,
-)  # fmt: skip
-TOPICS: Final = _struct(
-    3, 12,
-    Schema(
-        ("topics", CompactArray(("topic_id", _Id), ("name", _NAME), _TAGS)), ("create", Boolean),
-        ("include_operations", Boolean), _TAGS,
-    ),
-    ("brokers", _BROKER), ("cluster_id", _NAME), ("controller", Int32), ("topics", _TOPIC), is_flexible=True,
 )  # fmt: skip
 
 

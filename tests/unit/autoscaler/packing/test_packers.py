@@ -56,18 +56,6 @@ def test_every_partition_is_placed_and_no_consumer_exceeds_the_capacity(situatio
 
 @SOME
 @given(situations())
-def test_equal_inputs_have_equal_outputs_and_are_not_changed(situation):
-    loads, owners, order = situation
-    given_loads, given_owners = dict(loads), dict(owners)
-    for packer in PACKERS.values():
-        once = packer(loads, owners, CAPACITY, order=order)
-
-        assert once == packer(dict(loads), dict(owners), CAPACITY, order=order)
-        assert (loads, owners) == (given_loads, given_owners)
-
-
-@SOME
-@given(situations())
 def test_owners_of_removed_partitions_are_ignored(situation):
     loads, owners, order = situation
     present = {partition: owner for partition, owner in owners.items() if partition in loads}

@@ -9,10 +9,11 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka_bench import ZERO, Fetching, take_turns
 
+from services.consumer import connections
 from services.consumer.connections import (
     BUSY_FETCH_WAIT_MS,
     FETCH_GROUPS,
-    IDLE_FETCH_WAIT_MS,
+    WHOLE_FETCH_WAIT_MS,
     PromptFetcher,
     RecallingClient,
 )
@@ -74,35 +75,20 @@ async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connect
     assert await third == "now"
 
 
-async def test_an_empty_fetch_waits_long_only_while_no_event_arrives_and_it_can_be_recalled(monkeypatch):
+async def test_an_empty_fetch_waits_long_only_if_it_has_every_partition_and_can_be_recalled(monkeypatch):
+    now_s = 10.0
+    monkeypatch.setattr(connections, "monotonic_s", lambda: now_s)
     broker = Broker(monkeypatch)
     await broker.fetch()
     broker.answer(FIRST, "records")
-    broker.client.is_idle = True
+    broker.client.is_whole = True
     await broker.fetch()
     broker.client.recall()
     await broker.fetch()
     broker.answer(SECOND, "nothing")
+    now_s += 0.2
+    await broker.fetch()
+    broker.answer(SECOND, "nothing")
     broker.answer(FIRST, "the recalled one")
     await broker.fetch()
-    assert broker.waits_ms == [BUSY_FETCH_WAIT_MS, IDLE_FETCH_WAIT_MS, BUSY_FETCH_WAIT_MS, IDLE_FETCH_WAIT_MS]
-
-
-async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_one_at_once():
-    async with Fetching() as bench:
-        answers = []
-
-        async def send(node: int, request: Any) -> Any:
-            answers.append(asyncio.get_running_loop().create_future())
-            return await answers[-1]
-
-        bench.wire.send = send
-        PromptFetcher.adopt(bench.consumer)
-        bench.change(ZERO, positions={ZERO: 0})
-        bench.fetcher._fetch_task = asyncio.ensure_future(bench.fetcher._fetch_requests_routine())
-        await take_turns()
-        bench.change(ZERO)  # wakes the fetcher
-        answers[0].set_result(SimpleNamespace(API_VERSION=4, topics=[]))
-        await take_turns()
-        assert len(answers) == 2, "without the change to aiokafka it sleeps for 0.2 s first"
-        await bench.fetcher.close()
+    assert broker.waits_ms == [BUSY_FETCH_WAIT_MS, WHOLE_FETCH_WAIT_MS, BUSY_FETCH_WAIT_MS, 200, WHOLE_FETCH_WAIT_MS]

@@ -92,3 +92,23 @@ async def test_an_empty_fetch_waits_long_only_if_it_has_every_partition_and_can_
     broker.answer(FIRST, "the recalled one")
     await broker.fetch()
     assert broker.waits_ms == [BUSY_FETCH_WAIT_MS, WHOLE_FETCH_WAIT_MS, BUSY_FETCH_WAIT_MS, 200, WHOLE_FETCH_WAIT_MS]
+
+
+async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_one_at_once():
+    async with Fetching() as bench:
+        answers = []
+
+        async def send(node: int, request: Any) -> Any:
+            answers.append(asyncio.get_running_loop().create_future())
+            return await answers[-1]
+
+        bench.wire.send = send
+        PromptFetcher.adopt(bench.consumer)
+        bench.change(ZERO, positions={ZERO: 0})
+        bench.fetcher._fetch_task = asyncio.ensure_future(bench.fetcher._fetch_requests_routine())
+        await take_turns()
+        bench.change(ZERO)  # wakes the fetcher
+        answers[0].set_result(SimpleNamespace(API_VERSION=4, topics=[]))
+        await take_turns()
+        assert len(answers) == 2, "without the change to aiokafka it sleeps for 0.2 s first"
+        await bench.fetcher.close()

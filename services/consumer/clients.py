@@ -118,6 +118,7 @@ class Clients:
         await run_all(*(retry_until(start, unreachable, deadline=deadline) for start in starts))
         await self._check_topics(deadline)
         PromptFetcher.adopt(self.consumer)
+        self.consumer._client.open_fetch_connections(self._topics.events)
         self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
         self.assignor.group_generation = lambda: int(self.coordinator.generation)
         self.assignor.on_unknown_partitions = self.consumer._client.force_metadata_update

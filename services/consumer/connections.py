@@ -21,6 +21,7 @@ from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import for_code
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
+from aiokafka.structs import TopicPartition
 
 from contracts.clock import monotonic_s
 
@@ -125,6 +126,12 @@ class RecallingClient(Client):
         if not answer.done():
             raise asyncio.CancelledError
         return answer.result()
+
+    def open_fetch_connections(self, topic: str) -> None:
+        """Connect to the leaders of `topic`, so that the first fetch of a new replica waits for no connection."""
+        places = (TopicPartition(topic, number) for number in self.cluster.partitions_for_topic(topic) or ())
+        for node_id in {self.cluster.leader_for_partition(place) for place in places} - {None, -1}:
+            self._open(node_id, FETCH_GROUPS[0])
 
     def recall(self) -> None:
         """Recall the fetch at every broker, except brokers that have not answered the previously recalled fetch."""

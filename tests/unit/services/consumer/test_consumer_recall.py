@@ -27,12 +27,12 @@ class Broker:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pending: dict[Any, list[asyncio.Future[str]]] = {}
-        self.opened: list[Any] = []
+        self.opened: list[tuple[int, Any]] = []
         self.waits_ms: list[int] = []
         monkeypatch.setattr(AIOKafkaClient, "send", self._send)
         self.client = AIOKafkaClient()
         RecallingClient.adopt(self.client)
-        monkeypatch.setattr(RecallingClient, "connect", lambda _, node, way: self.opened.append(way))
+        monkeypatch.setattr(RecallingClient, "connect", lambda _, *to: self.opened.append(to))
 
     async def _send(self, node_id: int, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> str:
         answer = asyncio.get_running_loop().create_future()
@@ -94,12 +94,7 @@ async def test_an_empty_fetch_waits_long_only_if_it_has_every_partition_and_can_
 async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_one_at_once():
     async with Fetching() as bench:
         answers = []
-
-        async def send(node: int, request: Any) -> Any:
-            answers.append(asyncio.get_running_loop().create_future())
-            return await answers[-1]
-
-        bench.wire.send = send
+        bench.wire.send = lambda *_: answers.append(asyncio.get_running_loop().create_future()) or answers[-1]
         PromptFetcher.adopt(bench.consumer)
         bench.change(ZERO, positions={ZERO: 0})
         bench.fetcher._fetch_task = asyncio.ensure_future(bench.fetcher._fetch_requests_routine())
@@ -109,3 +104,11 @@ async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_o
         await take_turns()
         assert len(answers) == 2, "without the change to aiokafka it sleeps for 0.2 s first"
         await bench.fetcher.close()
+
+
+async def test_a_new_replica_connects_to_each_leader_before_its_first_fetch(monkeypatch):
+    broker, leaders = Broker(monkeypatch), {0: NODE, 1: 5, 2: 5, 3: -1, 4: None}
+    leader_of = lambda place: leaders[place.partition]  # noqa: E731
+    broker.client.cluster = SimpleNamespace(partitions_for_topic=lambda _: set(leaders), leader_for_partition=leader_of)
+    broker.client.open_fetch_connections("requests")
+    assert sorted(broker.opened) == [(NODE, FIRST), (5, FIRST)]

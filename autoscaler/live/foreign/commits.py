@@ -19,8 +19,8 @@ class CommitTimes:
         self.age_s = 0.0
         """Mean age of a commit: half the commit interval. 0: unknown, or too short to be seen."""
         self._offsets: dict[int, int] = {}
-        self._advanced_s: dict[int, float] = {}
-        """Partition → time of the last reading in which its offset had advanced."""
+        self._advanced_s: dict[int, tuple[float, float]] = {}
+        """Partition → between which two readings its offset advanced last."""
         self._advances = Counter[int]()
         self._quiet_s = self._read_s = 0.0
 
@@ -28,7 +28,7 @@ class CommitTimes:
         """Add one reading of the committed offsets by partition."""
         advanced = [number for number, offset in offsets.items() if offset > self._offsets.get(number, offset)]
         self._offsets.update(offsets)
-        self._advanced_s |= dict.fromkeys(advanced, at_s)
+        self._advanced_s |= dict.fromkeys(advanced, (self._read_s, at_s))
         if not rebalances:
             self._advances.update(advanced)
             self._quiet_s += min(at_s - self._read_s, 2 * IDLE_EVERY_S)
@@ -40,8 +40,11 @@ class CommitTimes:
             self._advances, self._quiet_s = Counter(), 0.0
 
     def pauses(self, began_s: float, ended_s: float) -> list[float]:
-        """Return how long each partition was stopped by a rebalance: since its last commit in it, seconds.
+        """Return how long a rebalance stopped each partition at most, seconds: since its last commit in it.
 
-        Consumers commit when they stop. A partition without a commit in the rebalance is left out.
+        Consumers commit when they stop. A partition without a commit in the rebalance is left out. Call it after the
+        first reading that follows the end.
         """
-        return [ended_s - at_s for at_s in self._advanced_s.values() if began_s < at_s <= ended_s]
+        found = [(since_s, at_s) for since_s, at_s in self._advanced_s.values() if at_s > began_s]
+        stopped_s = [max(since_s, began_s) for since_s, at_s in found if since_s >= began_s or at_s >= ended_s]
+        return [ended_s - at_s for at_s in stopped_s if at_s <= ended_s]

@@ -34,6 +34,8 @@ class Leader(Membership):
         self._member, self._generation = "", -1
         self._counts: dict[str, int] = {}
         self._withheld_s = self._began_s = 0.0
+        self._ended_s = 0.0
+        """End of the last rebalance that carried out a plan, until the next reading of commits; 0: none."""
         self._follow_ups = 0
         self._follow_up: asyncio.TimerHandle | None = None
 
@@ -85,6 +87,9 @@ class Leader(Membership):
     async def _read_commits(self, *, rebalances: bool) -> None:
         committed = await self._coordinator.committed(self._topic, self._counts.get(self._topic, 0))
         self.commits.observe(monotonic_s(), committed, rebalances=rebalances)
+        for pause_s in self.commits.pauses(self._began_s, self._ended_s) if self._ended_s else ():
+            self._pauses_s.put(pause_s)
+        self._ended_s = 0.0
 
     async def _rebalance(self) -> int:
         """Join, hand out partitions as the leader, and return the generation; −1: join again."""
@@ -148,8 +153,7 @@ class Leader(Membership):
                 places[member.id][topic] = sorted({*places[member.id].get(topic, ()), *held})
         at_s = monotonic_s()
         if protocol not in COOPERATIVE and plan is not None and plan.epoch != self.view.epoch:
-            for pause_s in self.commits.pauses(self._began_s, at_s):
-                self._pauses_s.put(pause_s)
+            self._ended_s = at_s
         epoch = plan.epoch if plan is not None and not withheld else self.view.epoch
         self.view = View(at_s, generation, True, protocol, epoch, tuple(members), places)
         self.problem = ""

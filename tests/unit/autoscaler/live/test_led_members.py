@@ -72,6 +72,8 @@ def test_commits_show_their_interval_and_how_long_a_rebalance_stopped_a_partitio
         at_s += 0.25
         commits.observe(at_s, {0: int(at_s // 5) * 100, 1: 7}, rebalances=False)
     assert 2.3 < commits.age_s < 2.7, "it commits every 5 s"
-    for offset, after_s in ((10_000, 0.0), (10_000, 0.3), (10_001, 0.6), (10_001, 0.9)):  # it commits when it stops
+    for offset, after_s in ((10_000, 0.0), (10_000, 0.3), (10_001, 0.6), (10_001, 1.1)):  # it commits when it stops
         commits.observe(at_s + after_s, {0: offset, 1: 7}, rebalances=True)
-    assert commits.pauses(at_s, at_s + 1.0) == [pytest.approx(0.4)]
+    assert commits.pauses(at_s, at_s + 1.0) == [pytest.approx(0.7)], "it stopped after the reading at 0.3"
+    commits.observe(at_s + 2, {0: 10_002, 1: 7}, rebalances=False)
+    assert commits.pauses(at_s + 1.95, at_s + 1.99) == [pytest.approx(0.04)], "no reading within the rebalance"

@@ -8,37 +8,23 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from foreign_group import ForeignGroup
+from foreign_group import NAMES, ForeignGroup, carried_out, plan, settings_of
 from kafka_helpers import DEADLINE_S, admin, wait_for
 
 from autoscaler.live.foreign.inspection import inspect
 from autoscaler.live.foreign.members import Replicas
 from autoscaler.live.foreign.planner import Planner
-from autoscaler.live.settings import AutoscalerSettings
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.plan import PlanRecord
 from contracts.preflight import PreflightError
 from tailpack.local.broker import Broker, Node
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
-NAMES = ("shop-0", "shop-1", "shop-2")
-
-
-def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
-    return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
-
-
-def settings_of(group: ForeignGroup, consumers: str = "assigned", session_s: float = 6.0) -> AutoscalerSettings:
-    return AutoscalerSettings(
-        policy="static", state_dir="unused", consumers=consumers, topic=group.topic, group=group.name,
-        heartbeat_s=0.1, session_s=session_s, replica_command="unused",
-    )  # fmt: skip
 
 
 @contextmanager
 def planning(group: ForeignGroup, session_s: float = 6.0) -> Iterator[Planner]:
-    settings = settings_of(group, session_s=session_s)
+    settings = settings_of(group, heartbeat_s=0.1, session_s=session_s)
     lines: list[str] = []
     planner = Planner(Connection(bootstrap_servers=group.kafka), settings, lines.append)
     planner.start()
@@ -47,12 +33,6 @@ def planning(group: ForeignGroup, session_s: float = 6.0) -> Iterator[Planner]:
         assert not lines
     finally:
         planner.close(leave=False)
-
-
-def carried_out(planner: Planner, group: ForeignGroup, record: PlanRecord, names: tuple[str, ...] = NAMES) -> bool:
-    planner.carry_out(record, Replicas(dict.fromkeys(names, "")))
-    wait_for(lambda: planner.view.epoch == record.epoch, f"plan {record.epoch}", every_s=0.01)
-    return bool(wait_for(lambda: group.owners() == record.assignment, f"owners by plan {record.epoch}", every_s=0.02))
 
 
 @pytest.mark.parametrize("client", ["librdkafka", "java"])
@@ -75,10 +55,6 @@ def test_brokers_follow_fifty_plans_and_consumers_serve_each_event_once(client, 
         assert not repeated, "each client commits when its partitions are revoked"
 
 
-def rebalances(group: ForeignGroup) -> int:
-    return sum(kind == "A" for lines in group.logs().values() for _, kind, _ in lines)
-
-
 def test_a_restart_of_the_planner_moves_nothing_and_after_its_death_the_brokers_spread_evenly(
     planned_kafka, namespace, tmp_path
 ):
@@ -87,10 +63,10 @@ def test_a_restart_of_the_planner_moves_nothing_and_after_its_death_the_brokers_
         lopsided = plan(1, {number: NAMES[number == 0] for number in range(group.partitions)})
         with planning(group, session_s=30) as planner:
             assert carried_out(planner, group, lopsided)
-            before, generation = rebalances(group), planner.view.generation
+            before, generation = group.rebalances(), planner.view.generation
         with planning(group) as planner:  # its session of 6 s holds from its first heartbeat on
             assert carried_out(planner, group, lopsided)
-            assert (rebalances(group), planner.view.generation) == (before, generation)
+            assert (group.rebalances(), planner.view.generation) == (before, generation)
             with planning(group) as standby:
                 standby.carry_out(plan(2, dict.fromkeys(range(group.partitions), NAMES[0])), Replicas({NAMES[0]: ""}))
                 wait_for(lambda: planner.is_fenced, "the older planner notices the newer one")
@@ -129,7 +105,7 @@ def test_a_broker_without_the_assignor_is_reported_in_one_line(kafka, namespace,
             wait_for(lambda: "'uniform' ignored the plan; install the assignor" in planner.problem, "the problem")
             assert len(planner.problem.splitlines()) == 1
         with pytest.raises(PreflightError, match="no broker has the assignor of tailpack; install it"):
-            inspect(Connection(bootstrap_servers=kafka), settings_of(group, "auto"))
+            inspect(Connection(bootstrap_servers=kafka), settings_of(group, consumers="auto"))
 
 
 @pytest.mark.parametrize(("assignor", "consumers"), [("consumer", "assigned"), ("range", "led")])
@@ -138,10 +114,10 @@ def test_auto_finds_out_how_a_group_can_be_planned(planned_kafka, namespace, tmp
     with ForeignGroup(planned_kafka, namespace, tmp_path / "group", "librdkafka", assignor) as group:
         group.start(NAMES[0])
         wait_for(group.owners, "its partitions")
-        chosen, line = inspect(connection, settings_of(group, "auto"))
+        chosen, line = inspect(connection, settings_of(group, consumers="auto"))
         assert (chosen, len(line.splitlines())) == (consumers, 1)
         with pytest.raises(PreflightError, match=r"KIP-848|use the classic protocol; set consumers = led"):
-            inspect(connection, settings_of(group, "led" if chosen == "assigned" else "assigned"))
+            inspect(connection, settings_of(group, consumers="led" if chosen == "assigned" else "assigned"))
 
 
 @pytest.fixture
@@ -179,11 +155,11 @@ def test_another_coordinator_moves_nothing_and_one_without_the_assignor_is_named
         wait_for(lambda: len(planner.view.members) == len(NAMES), "all members")
         assert carried_out(planner, group, plan(1, dict.fromkeys(range(group.partitions), NAMES[0])))
         group.load()
-        before, generation, first = rebalances(group), planner.view.generation, coordinator()
+        before, generation, first = group.rebalances(), planner.view.generation, coordinator()
         planned_cluster.kill(first)
         killed_s = monotonic_s()
         wait_for(lambda: planner.view.seen_s > killed_s and not planner.problem, "another coordinator")
-        assert (rebalances(group), planner.view.generation) == (before, generation)
+        assert (group.rebalances(), planner.view.generation) == (before, generation)
         assert carried_out(planner, group, plan(2, {number: NAMES[number % 2] for number in range(group.partitions)}))
         without_assignor(first)
         second = coordinator()

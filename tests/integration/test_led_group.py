@@ -12,49 +12,29 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
-from foreign_group import ForeignGroup
+from foreign_group import NAMES, ForeignGroup, carried_out, plan, settings_of
 from kafka_helpers import DEADLINE_S, admin, create_topics, wait_for
 from live_autoscaler import Autoscaler
 
 from autoscaler.live.foreign.inspection import inspect
 from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Replicas
-from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange
-from contracts.plan import PlanRecord
 from contracts.preflight import PreflightError
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
-NAMES = ("shop-0", "shop-1", "shop-2")
-
-
-def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
-    return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
-
-
-def settings_of(topic: str, group: str, **more: str) -> AutoscalerSettings:
-    return AutoscalerSettings(
-        policy="static", state_dir="unused", consumers="led", topic=topic, group=group, heartbeat_s=0.3,
-        replica_command="unused", led_protocols=("range", "cooperative-sticky"), **more,
-    )  # fmt: skip
 
 
 @contextmanager
 def leading(group: ForeignGroup, take_over: str = "wait", lines: list[str] | None = None) -> Iterator[Leader]:
-    settings = settings_of(group.topic, group.name, take_over=take_over)
+    settings = settings_of(group, consumers="led", take_over=take_over)
     leader = Leader(Connection(bootstrap_servers=group.kafka), settings, [].append if lines is None else lines.append)
     leader.start()
     try:
         yield leader
     finally:
         leader.close(leave=False)
-
-
-def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, names: tuple[str, ...] = NAMES) -> bool:
-    leader.carry_out(record, Replicas(dict.fromkeys(names, "")))
-    wait_for(lambda: leader.view.epoch == record.epoch, f"plan {record.epoch}", every_s=0.01)
-    return bool(wait_for(lambda: group.owners() == record.assignment, f"owners by plan {record.epoch}", every_s=0.02))
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
@@ -134,11 +114,11 @@ def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nob
 
         auto.signal(signal.SIGKILL)
         auto.ended()
-        before = rebalances(group)
+        before = group.rebalances()
         auto.start()
         auto.wait_for_tick(lambda tick: tick.partitions, "a decision of the next autoscaler")
         assert auto.changes("shop-0")[-1].change is ReplicaChange.READY
-        assert rebalances(group) == before, "it joined under the same id within its session"
+        assert group.rebalances() == before, "it joined under the same id within its session"
         group.served()
         assert group.events_after_revocation() == 0
 
@@ -172,10 +152,6 @@ def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(kafka
             assert group.events_after_revocation() == 0
 
 
-def rebalances(group: ForeignGroup) -> int:
-    return sum(kind == "A" for lines in group.logs().values() for _, kind, _ in lines)
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -183,7 +159,7 @@ def rebalances(group: ForeignGroup) -> int:
         ({"partition.assignment.strategy": "roundrobin"}, "its assignor is roundrobin; add it to led_protocols"),
     ],
 )
-def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, options, reason):
+def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, tmp_path, options, reason):
     client = admin(kafka)
     client.create_topics([NewTopic(namespace, 2, 1)])[namespace].result(DEADLINE_S)
     member = Consumer({"bootstrap.servers": kafka, "group.id": namespace} | options)
@@ -191,7 +167,14 @@ def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, options, rea
     try:
         wait_for(lambda: member.poll(0.1) or member.assignment(), "its assignment")
         with pytest.raises(PreflightError, match=reason) as refused:
-            inspect(Connection(bootstrap_servers=kafka), settings_of(namespace, namespace))
+            inspect(
+                Connection(bootstrap_servers=kafka),
+                settings_of(
+                    ForeignGroup(kafka, namespace, tmp_path),
+                    consumers="led",
+                    led_protocols=("range", "cooperative-sticky"),
+                ),
+            )
         assert len(str(refused.value).splitlines()) == 1
         assert member.assignment()
     finally:

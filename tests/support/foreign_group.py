@@ -10,14 +10,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from kafka_helpers import DEADLINE_S, admin, end_offsets, wait_for
 
+from autoscaler.live.foreign.members import Replicas
+from autoscaler.live.foreign.membership import Membership
+from autoscaler.live.settings import AutoscalerSettings
+from contracts.plan import PlanRecord
 from tailpack.local.jars import ensure, java
 
 HERE = Path(__file__).parent
+NAMES = ("shop-0", "shop-1", "shop-2")
 
 
 @cache
@@ -25,6 +31,10 @@ def compiled(folder: Path) -> Path:
     compiler = [str(Path(java()).with_name("javac")), "-cp", f"{ensure('kafka')}/*", "-d", str(folder)]
     subprocess.run([*compiler, str(HERE / "PlainConsumer.java")], check=True, timeout=DEADLINE_S)
     return folder
+
+
+def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
+    return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
 
 
 @dataclass
@@ -130,6 +140,9 @@ class ForeignGroup:
         wait_for(lambda: expected <= {*self.handled()}, f"{len(expected)} events served")
         return self.handled()
 
+    def rebalances(self) -> int:
+        return sum(kind == "A" for lines in self.logs().values() for _, kind, _ in lines)
+
     def handled(self) -> list[tuple[int, int]]:
         return [(at[0], at[1]) for lines in self.logs().values() for _, kind, at in lines if kind == "E"]
 
@@ -144,3 +157,14 @@ def held(lines: list[tuple[int, str, list[int]]]) -> tuple[set[int], int]:
         owned = owned | {*numbers} if kind == "A" else owned - {*numbers} if kind in "RL" else owned
         strange += kind == "E" and numbers[0] not in owned
     return owned, strange
+
+
+def settings_of(group: ForeignGroup, **more: Any) -> AutoscalerSettings:
+    given = {"consumers": "assigned", "heartbeat_s": 0.3, "topic": group.topic, "group": group.name} | more
+    return AutoscalerSettings(policy="static", state_dir="unused", replica_command="unused", **given)
+
+
+def carried_out(member: Membership, group: ForeignGroup, record: PlanRecord, names: tuple[str, ...] = NAMES) -> bool:
+    member.carry_out(record, Replicas(dict.fromkeys(names, "")))
+    wait_for(lambda: member.view.epoch == record.epoch, f"plan {record.epoch}", every_s=0.01)
+    return bool(wait_for(lambda: group.owners() == record.assignment, f"owners by plan {record.epoch}", every_s=0.02))

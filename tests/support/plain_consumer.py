@@ -27,7 +27,7 @@ def places(kind: str) -> Any:
 
 
 def commit(consumer: confluent_kafka.Consumer, found: Any) -> None:
-    """Commit before the partitions are released, as a consumer of a KIP-848 group must, which changes its epoch often."""
+    """Commit before the partitions are released. An automatic commit is lost if the epoch of the member changes."""
     with suppress(confluent_kafka.KafkaException):  # nothing to commit
         while True:
             try:

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +25,9 @@ def places(kind: str) -> Any:
     return lambda _, found: say(kind, *(one.partition for one in found))
 
 
-def commit(consumer: confluent_kafka.Consumer, found: Any) -> None:
-    """Commit before the partitions are released. An automatic commit is lost if the epoch of the member changes."""
-    with suppress(confluent_kafka.KafkaException):  # nothing to commit
-        while True:
-            try:
-                consumer.commit(asynchronous=False)
-                break
-            except confluent_kafka.KafkaException as failed:
-                if failed.args[0].code() != confluent_kafka.KafkaError.STALE_MEMBER_EPOCH:
-                    raise
-    places("R")(consumer, found)
-
-
 def librdkafka(topic: str, work_s: float, options: dict[str, str]) -> None:
-    consumer = confluent_kafka.Consumer(options | {"client.id": NAME, "auto.commit.interval.ms": "1000"})
-    revoked = commit if "group.protocol" in options else places("R")
-    consumer.subscribe([topic], on_assign=places("A"), on_revoke=revoked, on_lost=places("L"))
+    consumer = confluent_kafka.Consumer({"client.id": NAME, "auto.commit.interval.ms": "1000"} | options)
+    consumer.subscribe([topic], on_assign=places("A"), on_revoke=places("R"), on_lost=places("L"))
     while not STOPPED:
         message = consumer.poll(0.05)
         if message is not None and message.error() is None:

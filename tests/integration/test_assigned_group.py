@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from foreign_group import NAMES, ForeignGroup, carried_out, plan, settings_of
+from foreign_group import NAMES, ForeignGroup, carried_out, plan, rebalances, settings_of
 from kafka_helpers import DEADLINE_S, admin, wait_for
 
 from autoscaler.live.foreign.inspection import inspect
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 @contextmanager
 def planning(group: ForeignGroup, session_s: float = 6.0) -> Iterator[Planner]:
-    settings = settings_of(group, heartbeat_s=0.1, session_s=session_s)
+    settings = settings_of(group.topic, group.name, consumers="assigned", heartbeat_s=0.1, session_s=session_s)
     lines: list[str] = []
     planner = Planner(Connection(bootstrap_servers=group.kafka), settings, lines.append)
     planner.start()
@@ -63,10 +63,10 @@ def test_a_restart_of_the_planner_moves_nothing_and_after_its_death_the_brokers_
         lopsided = plan(1, {number: NAMES[number == 0] for number in range(group.partitions)})
         with planning(group, session_s=30) as planner:
             assert carried_out(planner, group, lopsided)
-            before, generation = group.rebalances(), planner.view.generation
+            before, generation = rebalances(group), planner.view.generation
         with planning(group) as planner:  # its session of 6 s holds from its first heartbeat on
             assert carried_out(planner, group, lopsided)
-            assert (group.rebalances(), planner.view.generation) == (before, generation)
+            assert (rebalances(group), planner.view.generation) == (before, generation)
             with planning(group) as standby:
                 standby.carry_out(plan(2, dict.fromkeys(range(group.partitions), NAMES[0])), Replicas({NAMES[0]: ""}))
                 wait_for(lambda: planner.is_fenced, "the older planner notices the newer one")
@@ -105,7 +105,7 @@ def test_a_broker_without_the_assignor_is_reported_in_one_line(kafka, namespace,
             wait_for(lambda: "'uniform' ignored the plan; install the assignor" in planner.problem, "the problem")
             assert len(planner.problem.splitlines()) == 1
         with pytest.raises(PreflightError, match="no broker has the assignor of tailpack; install it"):
-            inspect(Connection(bootstrap_servers=kafka), settings_of(group, consumers="auto"))
+            inspect(Connection(bootstrap_servers=kafka), settings_of(group.topic, group.name, consumers="auto"))
 
 
 @pytest.mark.parametrize(("assignor", "consumers"), [("consumer", "assigned"), ("range", "led")])
@@ -114,10 +114,13 @@ def test_auto_finds_out_how_a_group_can_be_planned(planned_kafka, namespace, tmp
     with ForeignGroup(planned_kafka, namespace, tmp_path / "group", "librdkafka", assignor) as group:
         group.start(NAMES[0])
         wait_for(group.owners, "its partitions")
-        chosen, line = inspect(connection, settings_of(group, consumers="auto"))
+        chosen, line = inspect(connection, settings_of(group.topic, group.name, consumers="auto"))
         assert (chosen, len(line.splitlines())) == (consumers, 1)
         with pytest.raises(PreflightError, match=r"KIP-848|use the classic protocol; set consumers = led"):
-            inspect(connection, settings_of(group, consumers="led" if chosen == "assigned" else "assigned"))
+            inspect(
+                connection,
+                settings_of(group.topic, group.name, consumers="led" if chosen == "assigned" else "assigned"),
+            )
 
 
 @pytest.fixture
@@ -155,11 +158,11 @@ def test_another_coordinator_moves_nothing_and_one_without_the_assignor_is_named
         wait_for(lambda: len(planner.view.members) == len(NAMES), "all members")
         assert carried_out(planner, group, plan(1, dict.fromkeys(range(group.partitions), NAMES[0])))
         group.load()
-        before, generation, first = group.rebalances(), planner.view.generation, coordinator()
+        before, generation, first = rebalances(group), planner.view.generation, coordinator()
         planned_cluster.kill(first)
         killed_s = monotonic_s()
         wait_for(lambda: planner.view.seen_s > killed_s and not planner.problem, "another coordinator")
-        assert (group.rebalances(), planner.view.generation) == (before, generation)
+        assert (rebalances(group), planner.view.generation) == (before, generation)
         assert carried_out(planner, group, plan(2, {number: NAMES[number % 2] for number in range(group.partitions)}))
         without_assignor(first)
         second = coordinator()

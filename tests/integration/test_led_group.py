@@ -2,39 +2,23 @@
 
 import os
 import random
-import shlex
 import signal
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
-from foreign_group import NAMES, ForeignGroup, carried_out, plan, settings_of
-from kafka_helpers import DEADLINE_S, admin, create_topics, wait_for
-from live_autoscaler import Autoscaler
+from foreign_group import NAMES, ForeignGroup, carried_out, leading, plan, planned, rebalances, settings_of
+from kafka_helpers import DEADLINE_S, admin, wait_for
 
 from autoscaler.live.foreign.inspection import inspect
-from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Replicas
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange
 from contracts.preflight import PreflightError
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
-
-
-@contextmanager
-def leading(group: ForeignGroup, take_over: str = "wait", lines: list[str] | None = None) -> Iterator[Leader]:
-    settings = settings_of(group, consumers="led", take_over=take_over)
-    leader = Leader(Connection(bootstrap_servers=group.kafka), settings, [].append if lines is None else lines.append)
-    leader.start()
-    try:
-        yield leader
-    finally:
-        leader.close(leave=False)
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
@@ -52,21 +36,10 @@ def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(client, 
             assignment |= {number: draw.choice(NAMES) for number in moved}
             assert carried_out(leader, group, plan(epoch, dict(assignment)))
         assert leader.view.protocol == assignor
+        assert leader.take_pauses(), "the time of a rebalance is learned"
         repeated = [event for event, count in Counter(group.served()).items() if count > 1]
         assert group.events_after_revocation() == 0
         assert not repeated, "each client commits when its partitions are revoked"
-
-
-def planned(group: ForeignGroup, namespace: str, consumers: str, **more: str) -> Autoscaler:
-    create_topics(group.kafka, namespace, 1)
-    settings = {
-        "CONSUMERS": consumers, "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop",
-        "HEARTBEAT_S": "0.3",
-        "REPLICA_COMMAND": shlex.join(group.command()), "COMMIT_AGE_S": "0.5", "LATENCY_TARGET_S": "2",
-    }  # fmt: skip
-    environ = {f"TAILPACK_{name}": value for name, value in (settings | more).items()}
-    environ["LOG_FOLDER"] = str(group.events)
-    return Autoscaler(group.kafka, namespace, group.folder / "state", partitions=group.partitions, more=environ)
 
 
 @pytest.fixture(params=["led", "assigned"])
@@ -114,11 +87,11 @@ def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nob
 
         auto.signal(signal.SIGKILL)
         auto.ended()
-        before = group.rebalances()
+        before = rebalances(group)
         auto.start()
         auto.wait_for_tick(lambda tick: tick.partitions, "a decision of the next autoscaler")
         assert auto.changes("shop-0")[-1].change is ReplicaChange.READY
-        assert group.rebalances() == before, "it joined under the same id within its session"
+        assert rebalances(group) == before, "it joined under the same id within its session"
         group.served()
         assert group.events_after_revocation() == 0
 
@@ -159,7 +132,7 @@ def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(kafka
         ({"partition.assignment.strategy": "roundrobin"}, "its assignor is roundrobin; add it to led_protocols"),
     ],
 )
-def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, tmp_path, options, reason):
+def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, options, reason):
     client = admin(kafka)
     client.create_topics([NewTopic(namespace, 2, 1)])[namespace].result(DEADLINE_S)
     member = Consumer({"bootstrap.servers": kafka, "group.id": namespace} | options)
@@ -167,14 +140,7 @@ def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, tmp_path, op
     try:
         wait_for(lambda: member.poll(0.1) or member.assignment(), "its assignment")
         with pytest.raises(PreflightError, match=reason) as refused:
-            inspect(
-                Connection(bootstrap_servers=kafka),
-                settings_of(
-                    ForeignGroup(kafka, namespace, tmp_path),
-                    consumers="led",
-                    led_protocols=("range", "cooperative-sticky"),
-                ),
-            )
+            inspect(Connection(bootstrap_servers=kafka), settings_of(namespace, namespace))
         assert len(str(refused.value).splitlines()) == 1
         assert member.assignment()
     finally:

@@ -223,6 +223,7 @@ class LiveAutoscaler:
             failure = self._run_step("tick", self._controller.tick, unhealthy_after=PERSISTENT_TICKS)
         if failure:
             self._decisions.record_not_ready(NotReadyError(failure))
+        self._metrics[LEADING].set(self._group.leads)
         self._problems.report("holds", self._holds.unreadable)
         self._metrics.set_hold(self._holds.shown)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)

@@ -11,7 +11,9 @@ from contracts.metrics import MetricSpec, counter, gauge, histogram
 from contracts.settings import Target
 
 INFO: Final = gauge("tailpack_autoscaler_info", "", "Constant 1 with these labels", "group", "policy")
-LEADING: Final = gauge("tailpack_leading", "", "1: this autoscaler is the leader; 0: it is a standby")
+LEADING: Final = gauge(
+    "tailpack_leading", "", "1: this autoscaler leads; 0: standby, or another member leads the group"
+)
 TARGET: Final = gauge("tailpack_latency_target_seconds", "seconds", "Latency target (W)")
 BUDGET: Final = gauge("tailpack_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
 LAG: Final = gauge("tailpack_partition_lag_events", "events", "Events produced and not yet committed", "partition")

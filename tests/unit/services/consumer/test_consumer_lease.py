@@ -115,7 +115,7 @@ def test_the_prober_sends_heartbeats_until_the_lease_is_renewed(clock: Clock) ->
 
     async def run() -> None:
         clock.freeze(SESSION_S)
-        prober = asyncio.ensure_future(Prober(ask, clock.lease).run())
+        prober = asyncio.ensure_future(Prober(ask, clock.lease, lambda: 1.0).run())
         async with asyncio.timeout(5):
             await clock.lease.wait_until_valid()
         prober.cancel()

@@ -9,6 +9,7 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka_bench import ZERO, Fetching, take_turns
 
+from services.consumer import connections
 from services.consumer.connections import (
     BUSY_FETCH_WAIT_MS,
     FETCH_GROUPS,
@@ -39,10 +40,12 @@ class Broker:
         self.pending.setdefault(group, []).append(answer)
         return await answer
 
-    async def fetch(self) -> "asyncio.Future[str]":
-        """Send a fetch."""
+    async def fetch(self, *answered: Any) -> "asyncio.Future[str]":
+        """Send a fetch. Then answer the oldest one of each connection in `answered`."""
         fetch = asyncio.ensure_future(self.client.send(NODE, FetchRequest(500, 1, 1, 0, [])))
         await asyncio.sleep(0.001)
+        for way in answered:
+            self.answer(way, "nothing")
         return fetch
 
     def busy(self) -> dict[Any, int]:
@@ -74,18 +77,18 @@ async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connect
     assert await third == "now"
 
 
-async def test_an_empty_fetch_waits_long_only_if_it_includes_every_partition_and_can_be_recalled(monkeypatch):
-    broker = Broker(monkeypatch)
-    await broker.fetch()
-    broker.answer(FIRST, "records")
+async def test_an_empty_fetch_waits_long_only_if_it_has_every_partition_and_can_be_recalled(monkeypatch):
+    now_s, broker = 10.0, Broker(monkeypatch)
+    monkeypatch.setattr(connections, "monotonic_s", lambda: now_s)
+    await broker.fetch(FIRST)
     broker.client.is_whole = True
     await broker.fetch()
     broker.client.recall()
+    await broker.fetch(SECOND)
+    now_s += 0.2
+    await broker.fetch(SECOND, FIRST)
     await broker.fetch()
-    broker.answer(SECOND, "nothing")
-    broker.answer(FIRST, "the recalled one")
-    await broker.fetch()
-    assert broker.waits_ms == [BUSY_FETCH_WAIT_MS, WHOLE_FETCH_WAIT_MS, BUSY_FETCH_WAIT_MS, WHOLE_FETCH_WAIT_MS]
+    assert broker.waits_ms == [BUSY_FETCH_WAIT_MS, WHOLE_FETCH_WAIT_MS, BUSY_FETCH_WAIT_MS, 200, WHOLE_FETCH_WAIT_MS]
 
 
 async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_one_at_once():

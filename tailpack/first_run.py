@@ -45,8 +45,7 @@ def measure_cores(duration_s: float = MEASURED_S) -> float:
 
 def sustainable_share(loops: float, peak: float) -> float:
     """Return the share (0.1 to 1) of a load that the cores can serve. loops: loops/s. peak: highest rate, orders/s."""
-    share = loops / LOOPS_PER_ORDER / peak
-    return 1.0 if share >= 1 else max(MIN_LOAD_SHARE, int(share * 20) / 20)
+    return min(1.0, max(MIN_LOAD_SHARE, int(loops / LOOPS_PER_ORDER / peak * 20) / 20))
 
 
 def is_compiled() -> bool:

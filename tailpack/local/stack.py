@@ -95,9 +95,7 @@ class Stack:
             self.start_services()
         load_file = self.folder / "load.json"
         load_file.write_bytes(msgspec.json.encode(spec))
-        lingers = self.scenario.topology is Topology.PIPELINE and "TAILPACK_LINGER_MS" not in self.environ
-        by = {"LINGER_MS": "20"} if lingers else {}  # orders of 20 ms share the requests of all stages
-        by |= {"ORDER_URL": self._order_url()} if self.scenario.load.entry == "http" else {}
+        by = {"ORDER_URL": self._order_url()} if self.scenario.load.entry == "http" else {}
         settings = {
             "LOAD_FILE": str(load_file),
             "OUT_DIR": str(self.folder),

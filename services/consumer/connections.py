@@ -12,6 +12,7 @@ was just taken does not wait for the delayed answer. `PromptFetcher` sends each 
 import asyncio
 import time
 from contextlib import nullcontext
+from math import inf
 from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
@@ -20,6 +21,9 @@ from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import for_code
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
+from aiokafka.structs import TopicPartition
+
+from contracts.clock import monotonic_s
 
 CONNECT_WAIT_SHARE: Final = 1 / 4
 """How long a request waits for a connection, as a share of the request time-out. Then the metadata is refreshed."""
@@ -87,7 +91,7 @@ BUSY_FETCH_WAIT_MS: Final = 25
 """How long a broker may delay an empty fetch. A partition that the fetch does not include, because its backlog was full
 or not polled yet, waits for its end."""
 WHOLE_FETCH_WAIT_MS: Final = 500
-"""The same if the fetch includes every partition and can be recalled, so that members do not keep a broker busy."""
+"""The same if the fetch includes every partition, so that members do not keep a broker busy."""
 FETCH_GROUPS: Final = ("fetch", "fetch again")
 """Connection groups for fetches, so that other requests never wait behind a fetch."""
 
@@ -111,7 +115,7 @@ class RecallingClient(Client):
         if not isinstance(request, FetchRequest):
             return await super().send(node_id, request, group=group)
         pair = self._fetch_connections.setdefault(node_id, _FetchConnections())
-        request._max_wait_ms = WHOLE_FETCH_WAIT_MS if self.is_whole and pair.is_free(pair.other) else BUSY_FETCH_WAIT_MS
+        request._max_wait_ms = pair.wait_ms(self.is_whole)
         answer, recalled = pair.sent(asyncio.ensure_future(super().send(node_id, request, group=pair.next)))
         self._open(node_id, pair.other)
         try:
@@ -122,6 +126,12 @@ class RecallingClient(Client):
         if not answer.done():
             raise asyncio.CancelledError
         return answer.result()
+
+    def open_fetch_connections(self, topic: str) -> None:
+        """Connect to the leaders of `topic`, so that the first fetch of a new replica waits for no connection."""
+        places = (TopicPartition(topic, number) for number in self.cluster.partitions_for_topic(topic) or ())
+        for node_id in {self.cluster.leader_for_partition(place) for place in places} - {None, -1}:
+            self._open(node_id, FETCH_GROUPS[0])
 
     def recall(self) -> None:
         """Recall the fetch at every broker, except brokers that have not answered the previously recalled fetch."""
@@ -141,6 +151,16 @@ class _FetchConnections:
         self.next, self.other = FETCH_GROUPS
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._recalled: asyncio.Future[None] | None = None
+        self._recalled_s = 0.0
+
+    def wait_ms(self, is_whole: bool) -> int:
+        """Return how long the broker may delay an empty fetch that is sent now.
+
+        A fetch cannot be recalled while an earlier one is recalled and not answered. Then the wait is short at first,
+        and at most doubles the time since that recall.
+        """
+        since_ms = inf if self._is_free(self.other) else 1000 * (monotonic_s() - self._recalled_s)
+        return round(min(WHOLE_FETCH_WAIT_MS, max(BUSY_FETCH_WAIT_MS, since_ms))) if is_whole else BUSY_FETCH_WAIT_MS
 
     def sent(self, answer: "asyncio.Future[Any]") -> "tuple[asyncio.Future[Any], asyncio.Future[None]]":
         """Note `answer`, to a fetch sent on the connection `next`. Return it, and a future that is done at a recall."""
@@ -151,14 +171,13 @@ class _FetchConnections:
 
     def swap(self) -> None:
         """Recall the fetch in progress, if the other connection is free."""
-        if self.is_free(self.next) or not self.is_free(self.other):
+        if self._is_free(self.next) or not self._is_free(self.other):
             return
-        self.next, self.other = self.other, self.next
+        self.next, self.other, self._recalled_s = self.other, self.next, monotonic_s()
         if self._recalled is not None and not self._recalled.done():
             self._recalled.set_result(None)
 
-    def is_free(self, group: str) -> bool:
-        """Return whether no fetch on this connection waits for its answer."""
+    def _is_free(self, group: str) -> bool:
         return group not in self._answers or self._answers[group].done()
 
 

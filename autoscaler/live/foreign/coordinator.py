@@ -65,6 +65,11 @@ class Coordinator:
         }
         return found
 
+    async def committed(self, topic: str, partitions: int) -> dict[int, int]:
+        """Return partition → committed offset, for partitions with a commit. Raises KafkaError."""
+        answer = await self.send(wire.COMMITTED, [(topic, list(range(partitions)))])
+        return {one[0]: one[1] for _, listed in answer.topics for one in listed if one[1] >= 0}
+
     async def leave(self, members: Mapping[str, str | None]) -> None:
         """Let members leave. members: member id → instance id."""
         with suppress(KafkaError, OSError, TimeoutError):  # else they leave at the end of their sessions

@@ -20,6 +20,7 @@ from aiokafka.protocol.types import (
     Int8,
     Int16,
     Int32,
+    Int64,
     Schema,
     String,
     TaggedFields,
@@ -54,6 +55,9 @@ _DESCRIBED_GROUP: Final = Array(
     _ERROR, _GROUP, ("state", _TEXT), ("protocol_type", _TEXT), ("protocol", _TEXT), ("members", _DESCRIBED_MEMBER),
     ("authorized_operations", Int32),
 )  # fmt: skip
+_COMMIT: Final = (
+    ("partition", Int32), ("offset", Int64), ("leader_epoch", Int32), ("metadata", _TEXT), _ERROR
+)  # fmt: skip
 HEARTBEAT: Final = _struct(12, 3, Schema(_GROUP, ("generation_id", Int32), *_MEMBER), _ERROR)
 JOIN, SYNC = JoinGroupRequest_v5, SyncGroupRequest_v3
 LEAVE: Final = _struct(
@@ -62,6 +66,13 @@ LEAVE: Final = _struct(
 DESCRIBE: Final = _struct(
     15, 4, Schema(("groups", Array(_TEXT)), ("include_operations", Boolean)), ("groups", _DESCRIBED_GROUP)
 )  # fmt: skip
+COMMITTED: Final = _struct(
+    9,
+    5,
+    Schema(_GROUP, ("topics", Array(("topic", _TEXT), ("partitions", Array(Int32))))),
+    ("topics", Array(("topic", _TEXT), ("partitions", Array(*_COMMIT)))),
+    _ERROR,
+)
 
 
 class _Id(AbstractType[bytes]):  # type: ignore[misc]  # aiokafka ships no types

@@ -30,8 +30,7 @@ def measure(rate: int, seconds: float) -> Row:
     with TemporaryDirectory() as temporary:
         trace, whole_s = Path(temporary, "trace.csv"), round(WARM_UP_S + seconds + 4 * SAMPLE_S)
         rates = [round(rate * min(1.0, (second + 1) / WARM_UP_S)) for second in range(whole_s)]
-        seconds_of_orders = (second for second, orders in enumerate(rates) for _ in range(orders))
-        orders = sorted((second + random.random(), random.randrange(9)) for second in seconds_of_orders)
+        orders = sorted((at + random.random(), random.randrange(9)) for at, n in enumerate(rates) for _ in range(n))
         trace.write_text("at_s,partition\n" + "".join(f"{at_s},{number}\n" for at_s, number in orders))
 
         def sample(top: psutil.Process) -> None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,6 +21,7 @@ from live_autoscaler import Autoscaler
 
 from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Replicas
+from autoscaler.live.foreign.membership import Membership
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
@@ -193,9 +194,16 @@ def leading(
         leader.close(leave=False)
 
 
-def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, *, deadline_s: float = DEADLINE_S) -> bool:
+def carried_out(
+    leader: Membership,
+    group: ForeignGroup,
+    record: PlanRecord,
+    names: Sequence[str] = NAMES,
+    *,
+    deadline_s: float = DEADLINE_S,
+) -> bool:
     """Return true once the consumers own what the plan gives them."""
-    leader.carry_out(record, Replicas(dict.fromkeys(NAMES, "")))
+    leader.carry_out(record, Replicas(dict.fromkeys(names, "")))
     taken = lambda: leader.view.epoch == record.epoch  # noqa: E731
     wait_for(taken, f"plan {record.epoch}", every_s=0.01, deadline_s=deadline_s)
     owners = lambda: group.owners() == record.assignment  # noqa: E731

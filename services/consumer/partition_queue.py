@@ -8,15 +8,16 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from heapq import heappop, heappush
-from itertools import count, islice, repeat
-from typing import Any, Final, NamedTuple
+from itertools import count, islice
+from typing import Any, Final
+
+import msgspec
 
 from contracts.clock import monotonic_s
 from contracts.unpacking import MAX_POLL_BYTES, Unreadable
 from services.common.stage import MAX_UNCOMMITTED
+from services.consumer.interface import Event
 
 
 class OffsetTracker:
@@ -30,38 +31,38 @@ class OffsetTracker:
         self.skipped = 0
         """Number of offsets before `position` that held no event, such as aborted records and transaction markers."""
         self._committed: int | None = offset
-        self.in_flight: deque[int] = deque()
-        """Offsets of begun events from the first event that is not done, ascending."""
+        self.in_flight: deque[tuple[int, int, int]] = deque()
+        """Begun batches from the first that is not done, ascending: first and last offset, number of events."""
         self._done: set[int] = set()
+        """First offsets of later batches that are done."""
         self.uncommitted = 0
         """Number of events that were begun and not committed. It is too high for a while if offsets have gaps."""
 
-    def begin(self, offsets: Sequence[int]) -> None:
-        """Note that these events, ascending, are handled from now on."""
-        self.in_flight.extend(offsets)
-        self.uncommitted += len(offsets)
+    def begin(self, first: int, last: int, events: int = 1) -> None:
+        """Note that the events from offset `first` to `last` are handled from now on, as a batch."""
+        self.in_flight.append((first, last, events))
+        self.uncommitted += events
 
-    def undo_begin(self, offsets: Sequence[int]) -> bool:
-        """Forget that these events were begun. Return False, without effect, if others were begun after them."""
-        if list(self.in_flight)[-len(offsets) :] != list(offsets):  # others were begun after them
+    def undo_begin(self, first: int) -> bool:
+        """Forget that the batch was begun. Return False, without effect, if others were begun after it."""
+        if not self.in_flight or self.in_flight[-1][0] != first:
             return False
-        for _ in offsets:
-            self.in_flight.pop()
-        self.uncommitted -= len(offsets)
+        self.uncommitted -= self.in_flight.pop()[2]
         return True
 
-    def end(self, offsets: Iterable[int]) -> None:
-        """Note that these events are done for good."""
+    def end(self, first: int) -> None:
+        """Note that the batch is done for good."""
         in_flight, done = self.in_flight, self._done
-        done.update(offsets)
-        while in_flight and in_flight[0] in done:
-            done.remove(in_flight[0])
-            self._advance(in_flight.popleft(), 1)
+        done.add(first)
+        while in_flight and in_flight[0][0] in done:
+            first, last, events = in_flight.popleft()
+            done.remove(first)
+            self._advance(first, last + 1, events)
 
-    def _advance(self, offset: int, events: int = 0) -> None:
-        if self.position != offset and self.position is not None:
-            self.skipped += offset - self.position
-        self.position = offset + events
+    def _advance(self, first: int, end: int, events: int = 0) -> None:
+        begin = first if self.position is None else self.position
+        self.skipped += end - begin - events
+        self.position = end
 
     @property
     def committable_offset(self) -> int | None:
@@ -71,7 +72,7 @@ class OffsetTracker:
     def mark_committed(self, offset: int) -> None:
         """Note that the group has committed `offset`."""
         self._committed = offset
-        end = self.in_flight[-1] + 1 if self.in_flight else self.position
+        end = self.in_flight[-1][1] + 1 if self.in_flight else self.position
         self.uncommitted = min(self.uncommitted, (end or offset) - offset)
 
     def clear_committed(self) -> None:
@@ -88,34 +89,13 @@ pauses at its equal share."""
 MAX_HEAD_START_S: Final = 1.0
 """Longest time before its poll at which an event may count as arrived, seconds. Its timestamp decides, so an old
 backlog is served before new events. A producer whose clock is wrong gains at most this."""
+_MAX_HEAD_START_US: Final = round(MAX_HEAD_START_S * 1e6)
 
 
-class PolledRecord(NamedTuple):
-    """One record from the broker."""
+class Batch(msgspec.Struct, eq=False):  # created in a quarter of a dataclass's time
+    """Events of one partition that are handled, and retried, together."""
 
-    record: Any
-    received_us: int
-    """When the record was polled (µs since the epoch)."""
-    polled_s: float
-    """The same by the clock of the queues."""
-    size: int
-    """Bytes of key and value."""
-
-    @property
-    def arrived_s(self) -> float:
-        """Arrival time by which events of all partitions are ordered. It is never after the poll."""
-        age_s = self.received_us / 1e6 - self.record.timestamp / 1e3
-        return self.polled_s - (0.0 if age_s < 0 else age_s if age_s < MAX_HEAD_START_S else MAX_HEAD_START_S)
-
-
-_polled: Final = partial(tuple.__new__, PolledRecord)  # quicker than PolledRecord, of one tuple
-
-
-@dataclass(eq=False, slots=True)
-class Batch:
-    """Records of one partition that are handled, and retried, together."""
-
-    records: list[PolledRecord]
+    events: list[Event]
     failures: int = 0
     """Number of failed attempts."""
     is_late: bool = False
@@ -126,21 +106,25 @@ class Batch:
     @property
     def is_unreadable(self) -> bool:
         """Whether this is the single record that replaces a batch that cannot be read."""
-        return self.records[0].record.value.__class__ is Unreadable
+        return self.events[0].value.__class__ is Unreadable
 
 
 class PartitionQueue(OffsetTracker):
     """One partition while this replica owns it."""
 
     __slots__ = (
-        "__weakref__", "_due", "_idle", "_retried", "_running", "backlog", "backlog_bytes", "cut_off_reason",
-        "epoch", "generation", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset", "partition",
+        "__weakref__", "_due", "_has_unreadable", "_idle", "_polls", "_retried", "_running", "backlog",
+        "backlog_bytes", "cut_off_reason", "epoch", "generation", "is_dropped", "is_in_line", "is_open", "is_paused",
+        "next_fetch_offset", "partition", "topic",
     )  # fmt: skip
 
-    def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
+    def __init__(
+        self, partition: int, offset: int | None, epoch: int, generation: int | None = None, topic: str = ""
+    ) -> None:
         super().__init__(offset)
         self.partition = partition
-        self.backlog: deque[PolledRecord] = deque()
+        self.topic = topic
+        self.backlog: deque[Event] = deque()
         self.backlog_bytes = 0
         """Size of the backlog's keys and values."""
         self.next_fetch_offset = offset
@@ -162,18 +146,35 @@ class PartitionQueue(OffsetTracker):
         self._due: deque[Batch] = deque()
         """Batches of `_retried` whose pause is over."""
         self._idle = asyncio.Event()
+        self._polls: deque[tuple[int, int]] = deque()
+        """For each poll of the backlog, the offset after its last record, and the clock of the queues minus the wall
+        clock (µs)."""
+        self._has_unreadable = False
+        """Whether a batch was polled that cannot be read."""
 
     def put(self, records: Sequence[Any], received_us: int, now_s: float) -> None:
         """Append polled records, except those polled before."""
-        if self.cut_off_reason:
+        if self.cut_off_reason or not records:
             return
-        first_new = -1 if self.next_fetch_offset is None else self.next_fetch_offset
-        new = [record for record in records if record.offset >= first_new]
-        sizes = [len(record.key or b"") + len(record.value or b"") for record in new]
-        self.backlog_bytes += sum(sizes)
-        self.backlog.extend(map(_polled, zip(new, repeat(received_us), repeat(now_s), sizes)))
-        if records:
-            self.next_fetch_offset = max(first_new, records[-1].offset + 1)
+        if records[0].offset < (self.next_fetch_offset or 0):
+            records = [record for record in records if record.offset >= (self.next_fetch_offset or 0)]
+        topic, partition, epoch, generation = self.topic, self.partition, self.epoch, self.generation
+        events = [
+            Event(
+                topic, partition, r.offset, r.key, r.value, tuple(r.headers), r.timestamp * 1000, received_us, epoch,
+                generation,
+            )
+            for r in records
+        ]  # fmt: skip
+        if events:
+            waiting, polls = self.backlog[0] if self.backlog else events[0], self._polls
+            while polls and polls[0][0] <= waiting.offset:
+                polls.popleft()
+            self._has_unreadable |= Unreadable in {event.value.__class__ for event in events}
+            self.backlog_bytes += _size(events)
+            self.backlog.extend(events)
+            self.next_fetch_offset = events[-1].offset + 1
+            polls.append((self.next_fetch_offset, round(now_s * 1e6) - received_us))
 
     def pass_over(self, offset: int) -> None:
         """Note that the log was read up to `offset`. Offsets before it that were not `put` hold no event."""
@@ -183,7 +184,7 @@ class PartitionQueue(OffsetTracker):
 
     def _pass_over_end(self) -> None:
         if not self.backlog and not self.in_flight and self.next_fetch_offset is not None:
-            self._advance(self.next_fetch_offset)
+            self._advance(self.next_fetch_offset, self.next_fetch_offset)
 
     @property
     def committable_offset(self) -> int | None:
@@ -201,12 +202,19 @@ class PartitionQueue(OffsetTracker):
         if not self._running and not self._retried:
             return True
         has_slot = len(self._running) + len(self._retried) < max_handlers
-        return has_slot and self.backlog[0].record.key not in self._busy_keys()
+        return has_slot and self.backlog[0].key not in self._busy_keys()
 
     @property
-    def next_arrived_s(self) -> float:
-        """Arrival time of the partition's next event, which must exist."""
-        return (self._due[0].records[0] if self._due else self.backlog[0]).arrived_s
+    def next_arrived_us(self) -> int:
+        """Arrival time of the partition's next event, which must exist (µs). It is never after the event's poll.
+
+        Events of all partitions are ordered by it.
+        """
+        event, polls = self._due[0].events[0] if self._due else self.backlog[0], self._polls
+        while polls[0][0] <= event.offset:
+            polls.popleft()
+        polled_us, lead_us = event.received_us, event.received_us - event.timestamp_us
+        return polls[0][1] + polled_us - (0 if lead_us < 0 else min(lead_us, _MAX_HEAD_START_US))
 
     def start(self, max_events: int) -> Batch:
         """Take the next batch: one that is due for a retry, else up to `max_events` new events whose keys are free."""
@@ -214,15 +222,29 @@ class PartitionQueue(OffsetTracker):
             batch = self._due.popleft()
             self._retried.remove(batch)
         else:
-            batch, busy = Batch([]), self._busy_keys()
-            while self.backlog and len(batch.records) < max_events and self.backlog[0].record.key not in busy:
-                if batch.records and (batch.is_unreadable or self.backlog[0].record.value.__class__ is Unreadable):
-                    break
-                batch.records.append(self.backlog.popleft())
-                self.backlog_bytes -= batch.records[-1].size
-            self.begin([polled.record.offset for polled in batch.records])
+            backlog = self.backlog
+            events = [backlog.popleft() for _ in range(self._count_startable(max_events))]
+            self.backlog_bytes -= _size(events)
+            self.begin(events[0].offset, events[-1].offset, len(events))
+            batch = Batch(events)
+        if batch.events[0].epoch != self.epoch:  # the partition was reopened under a newer plan
+            batch.events = [msgspec.structs.replace(event, epoch=self.epoch) for event in batch.events]
         self._running.append(batch)
         return batch
+
+    def _count_startable(self, max_events: int) -> int:
+        """Return how many events of the backlog may start as one batch."""
+        if max_events == 1:
+            return 1
+        busy, waiting = self._busy_keys(), min(max_events, len(self.backlog))
+        if busy or self._has_unreadable:
+            for number, event in enumerate(islice(self.backlog, waiting)):
+                is_unreadable = event.value.__class__ is Unreadable
+                if event.key in busy or (is_unreadable and number):
+                    return number
+                if is_unreadable:
+                    return 1
+        return waiting
 
     def handler_returned(self, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the same key may start."""
@@ -230,9 +252,10 @@ class PartitionQueue(OffsetTracker):
 
     def finish(self, batch: Batch) -> None:
         """Note that these events are done for good."""
-        self.end([polled.record.offset for polled in batch.records])
-        self._pass_over_end()
-        self._mark_idle()
+        self.end(batch.events[0].offset)
+        if not self.in_flight:
+            self._pass_over_end()
+            self._mark_idle()
 
     def retry(self, batch: Batch) -> bool:
         """Keep a batch for its next attempt. Return False if it went back to the backlog of a closed queue."""
@@ -251,11 +274,11 @@ class PartitionQueue(OffsetTracker):
 
         A batch stays if a later event was begun, because that event would be served twice.
         """
-        for batch in sorted(self._retried, key=lambda batch: batch.records[0].record.offset, reverse=True):
-            if self.undo_begin([polled.record.offset for polled in batch.records]):
+        for batch in sorted(self._retried, key=lambda batch: batch.events[0].offset, reverse=True):
+            if self.undo_begin(batch.events[0].offset):
                 self._retried.remove(batch)
-                self.backlog.extendleft(reversed(batch.records))
-                self.backlog_bytes += sum(polled.size for polled in batch.records)
+                self.backlog.extendleft(reversed(batch.events))
+                self.backlog_bytes += _size(batch.events)
                 if batch in self._due:
                     self._due.remove(batch)
         self._mark_idle()
@@ -281,18 +304,26 @@ class PartitionQueue(OffsetTracker):
 
 
 def _keys_of(batches: Iterable[Batch]) -> set[bytes]:
-    return {polled.record.key for batch in batches for polled in batch.records} - {None}
+    return {event.key for batch in batches for event in batch.events if event.key is not None}
+
+
+def _size(events: Iterable[Event]) -> int:
+    """Return the size of keys and values, bytes."""
+    return sum([len(event.key or b"") + len(event.value or b"") for event in events])
 
 
 class PartitionQueues:
     """Partition → queue. Handovers open, close and drop queues, the poller fills them, the servers empty them."""
 
-    def __init__(self, *, per_partition: int, batch_size: int, clock: Callable[[], float] = monotonic_s) -> None:
+    def __init__(
+        self, *, per_partition: int, batch_size: int, topic: str = "", clock: Callable[[], float] = monotonic_s
+    ) -> None:
         self._queues: dict[int, PartitionQueue] = {}
+        self._topic = topic
         self._per_partition = per_partition
         self._batch_size = batch_size
         self._clock = clock
-        self._ready_queues: list[tuple[float, int, PartitionQueue]] = []
+        self._ready_queues: list[tuple[int, int, PartitionQueue]] = []
         """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
         self._tie_breakers = count()
         self._startable = asyncio.Event()
@@ -327,14 +358,14 @@ class PartitionQueues:
     def open(self, offsets: Mapping[int, int | None], epoch: int, generation: int | None = None) -> None:
         """Begin to serve partitions, taken in `generation`, from `offsets`. None: from the committed offset."""
         for partition, offset in offsets.items():
-            self._queues[partition] = PartitionQueue(partition, offset, epoch, generation)
+            self._queues[partition] = PartitionQueue(partition, offset, epoch, generation, self._topic)
 
     def reopen(self, partitions: Iterable[int], epoch: int) -> None:
         """Continue to serve partitions under the plan `epoch`."""
         for partition in partitions:
             self._queues[partition].is_open = True
             self._queues[partition].epoch = epoch
-            self._offer(self._queues[partition])
+            self.offer(self._queues[partition])
 
     def close(self, partitions: Iterable[int]) -> None:
         """Start no further event of these partitions."""
@@ -355,7 +386,7 @@ class PartitionQueues:
     def resume(self, partition: int) -> None:
         """Undo `pause`."""
         self[partition].is_paused = False
-        self._offer(self[partition])
+        self.offer(self[partition])
 
     async def wait_until_idle(self, partitions: Iterable[int], timeout_s: float) -> set[int]:
         """Wait, at most `timeout_s`, until no event is in flight. Return the partitions without an event in flight."""
@@ -385,41 +416,53 @@ class PartitionQueues:
             waited = len(queue.backlog)  # before the poll
             queue.put(records, received_us, self._clock())
             self._check_fetch_limits(queue, waited)
-            self._offer(queue)
+            self.offer(queue)
 
     def pass_over(self, positions: Mapping[int, int]) -> None:
         """Note for each partition the offset that the client will fetch next. See `PartitionQueue.pass_over`."""
         for partition in positions.keys() & self._queues.keys():
             self._queues[partition].pass_over(positions[partition])
 
-    def take(self) -> tuple[PartitionQueue, Batch] | None:
-        """Start the event or batch that arrived first, of all that may start now. Return None if none may."""
+    def take(self, returned: PartitionQueue | None = None) -> tuple[PartitionQueue, Batch] | None:
+        """Start the event or batch that arrived first, of all that may start now. Return None if none may.
+
+        returned: queue whose handler has just returned and that was not offered again. Its next event starts without
+        a detour through the heap if no other arrived before.
+        """
+        if returned is not None and not returned.is_in_line and returned.may_start(self._per_partition):
+            ready = self._ready_queues
+            if not self.is_held and (not ready or returned.next_arrived_us <= ready[0][0]):
+                return returned, self._start(returned)
+            self.offer(returned)
         while self._ready_queues and not self.is_held:
             queue = heappop(self._ready_queues)[-1]
             queue.is_in_line = False
             if queue.may_start(self._per_partition):
-                batch = queue.start(self._batch_size)
-                if queue.uncommitted >= MAX_UNCOMMITTED // 2:
-                    self.early_commit.set()
-                if queue.partition in self.full_partitions:
-                    self._check_fetch_limits(queue)
-                if self._per_partition > 1:
-                    self._offer(queue)
-                return queue, batch
+                return queue, self._start(queue)
         self._startable.clear()
         return None
+
+    def _start(self, queue: PartitionQueue) -> Batch:
+        batch = queue.start(self._batch_size)
+        if queue.uncommitted >= MAX_UNCOMMITTED // 2:
+            self.early_commit.set()
+        if queue.partition in self.full_partitions:
+            self._check_fetch_limits(queue)
+        if self._per_partition > 1:
+            self.offer(queue)
+        return batch
 
     def hold(self, is_held: bool) -> None:
         """If `is_held`, let no event start. Else let events start, also in partitions that waited for a commit."""
         self.is_held = is_held
         for queue in self._queues.values():
-            self._offer(queue)
+            self.offer(queue)
         self._startable.set()
 
     def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the partition, or the key, may start."""
         queue.handler_returned(batch)
-        self._offer(queue)
+        self.offer(queue)
 
     def retry(self, queue: PartitionQueue, batch: Batch, after_s: float) -> None:
         """Retry a batch after `after_s` seconds. If it went back to a closed queue's backlog, the next owner does."""
@@ -432,14 +475,15 @@ class PartitionQueues:
 
     def _due(self, queue: PartitionQueue, batch: Batch) -> None:
         queue.make_due(batch)
-        self._offer(queue)
+        self.offer(queue)
 
-    def _offer(self, queue: PartitionQueue) -> None:
+    def offer(self, queue: PartitionQueue) -> None:
+        """Let the queue's next event start in its turn, if it may."""
         if not queue.is_in_line and queue.may_start(self._per_partition):
             queue.is_in_line = True
             if not self._ready_queues:
                 self._startable.set()
-            heappush(self._ready_queues, (queue.next_arrived_s, next(self._tie_breakers), queue))
+            heappush(self._ready_queues, (queue.next_arrived_us, next(self._tie_breakers), queue))
 
     def _check_fetch_limits(self, queue: PartitionQueue, waited: int = 0) -> None:
         partition, backlog, share = queue.partition, len(queue.backlog), MAX_WAITING_BYTES // len(self._queues)

@@ -90,7 +90,9 @@ class PlanConsumer:
             raise ValueError("give either on_error or a topic of dead letters")
         self._on_error = self._write_dead_letter if topics.dead_letters else on_error
         self._queues = PartitionQueues(
-            per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size
+            per_partition=self._options.concurrency_per_partition,
+            batch_size=self._options.batch_size,
+            topic=topics.events,
         )
         self._outbox = Outbox(self._queues.early_commit) if self._options.guarantee is Guarantee.EXACTLY_ONCE else None
         if self._outbox:

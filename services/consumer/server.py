@@ -65,15 +65,17 @@ class Server:
 
     async def run(self) -> None:
         """Serve until cancelled. Close the queues before, because an event that is cancelled is not committed."""
-        task = asyncio.current_task()
+        task, queue = asyncio.current_task(), None
         assert task is not None
         while True:
             if self._lease.is_expired:
                 await self._lease.wait_until_valid()
-            if (work := self._queues.take()) is None:
+            if (work := self._queues.take(queue)) is None:
+                queue = None
                 await self._queues.wait_until_startable()
             else:
-                await self._serve(*work, task)
+                queue, batch = work
+                await self._serve(queue, batch, task)
 
     async def watch(self) -> None:
         """Raise the error of an awaitable that a handler returned, if that error ends the consumer."""
@@ -89,15 +91,15 @@ class Server:
         return monotonic_s() - min(began_s for began_s, _ in self._calls.values()) if self._calls else 0.0
 
     async def _serve(self, queue: PartitionQueue, batch: Batch, task: "asyncio.Task[None]") -> None:
-        events = _events_of(batch, queue)
+        events = batch.events
         began_s = self._limit_time(batch, task)
         error: Exception | None = None
         completion: Awaitable[object] | None = None
         try:
-            with traces.work(self._group, events, batch.span_context) as batch.span_context:
-                if batch.is_unreadable:
-                    raise Refused(batch.records[0].record.value.reason)
+            if traces.on is None and not batch.is_unreadable:
                 completion = await self._handle(events)
+            else:
+                completion = await self._handle_traced(batch)
         except asyncio.CancelledError:
             if task.cancelling() > batch.is_late:  # the replica stops
                 raise
@@ -111,10 +113,11 @@ class Server:
             if batch.is_late:
                 batch.is_late = False
                 task.uncancel()
-            self._queues.handler_returned(queue, batch)
+            queue.handler_returned(batch)
         self.busy_s += spent_s
         self._service_times_s.append(spent_s / len(events))
         if error is not None:
+            self._queues.offer(queue)
             await self._handle_failure(queue, batch, events, error)
         else:
             self._count(events)
@@ -123,13 +126,23 @@ class Server:
             else:
                 self._finish_later(queue, batch, completion, events)
 
+    async def _handle_traced(self, batch: Batch) -> Awaitable[object] | None:
+        with traces.work(self._group, batch.events, batch.span_context) as batch.span_context:
+            if batch.is_unreadable:
+                raise Refused(batch.events[0].value.reason)  # type: ignore[union-attr]
+            return await self._handle(batch.events)
+
     def _count(self, events: Sequence[Event]) -> None:
-        self.events_handled += len(events)
-        done_us = now_us()
-        for event in events:
-            self.latency_counts[bisect_left(self._bounds_us, done_us - event.received_us)] += 1
+        count, done_us = len(events), now_us()
+        self.events_handled += count
+        slot, last = (bisect_left(self._bounds_us, done_us - events[end].received_us) for end in (0, -1))
+        if slot == last:  # always, if one poll has returned them all
+            self.latency_counts[slot] += count
+        else:
+            for event in events:
+                self.latency_counts[bisect_left(self._bounds_us, done_us - event.received_us)] += 1
         if self._latencies is not None:
-            self._latencies.observe(*[(done_us - event.timestamp_us) / 1e6 for event in events])
+            self._latencies.observe_since([event.timestamp_us for event in events], done_us)
 
     def _limit_time(self, batch: Batch, future: "asyncio.Future[Any]") -> float:
         """Cancel `future`, which works on the batch from now on, after the time-out. Return the time."""
@@ -163,7 +176,7 @@ class Server:
         if isinstance(error, Refused) or batch.failures >= self._options.attempts:
             return False
         self.attempts_retried += 1
-        first = batch.records[0].record
+        first = batch.events[0]
         log.info(
             "Partition %d, offset %d: attempt %d of %d failed: %s",
             first.partition, first.offset, batch.failures, self._options.attempts, describe_error(error),
@@ -206,14 +219,6 @@ class Server:
 
     def _timeout_error(self, what: str) -> TimeoutError:
         return TimeoutError(f"{what} was not done within {self._timeout_s:g} s (handler_timeout_s)")
-
-
-def _events_of(batch: Batch, queue: PartitionQueue) -> list[Event]:
-    epoch, generation = queue.epoch, queue.generation
-    return [
-        Event(r.topic, r.partition, r.offset, r.key, r.value, r.headers, r.timestamp * 1000, us, epoch, generation)
-        for r, us, *_ in batch.records
-    ]
 
 
 def service_times(times_s: Sequence[float]) -> ServiceTimes:

@@ -41,12 +41,12 @@ def test_only_offsets_below_which_all_events_are_done_are_committed_and_keys_nev
     while queue.backlog or in_flight:
         while queue.may_start(max_handlers):
             in_flight.append(queue.start(max_events))
-        keys = [{polled.record.key for polled in batch.records} - {None} for batch in in_flight]
+        keys = [{event.key for event in batch.events} - {None} for batch in in_flight]
         assert sum(map(len, keys)) == len(set().union(*keys)), "two handlers work on one key"
         batch = in_flight.pop(random.randrange(len(in_flight)))
         queue.handler_returned(batch)
         queue.finish(batch)
-        done.update(offsets(batch.records))
+        done.update(offsets(batch.events))
         unfinished = [record.offset for record in polled_records if record.offset not in done]
         if queue.committable_offset is not None:
             assert queue.committable_offset <= min(unfinished, default=queue.committable_offset)
@@ -70,7 +70,7 @@ def serve_all(queues: PartitionQueues) -> list[int]:
         queue, batch = found
         queues.handler_returned(queue, batch)
         queue.finish(batch)
-        served += offsets(batch.records)
+        served += offsets(batch.events)
     return served
 
 
@@ -95,7 +95,7 @@ def test_a_producer_with_a_wrong_clock_starves_no_partition(hours):
             queues.put(partition, [Record(number, timestamp=round(stamp_ms))], round(now_s * 1e6))
             arrived_s[partition].append(now_s)
         queue, batch = queues.take()
-        waited_s[queue.partition].append(now_s - arrived_s[queue.partition][batch.records[0].record.offset])
+        waited_s[queue.partition].append(now_s - arrived_s[queue.partition][batch.events[0].offset])
         queues.handler_returned(queue, batch)
         queue.finish(batch)
     assert abs(len(waited_s[0]) - len(waited_s[1])) <= 100 * MAX_HEAD_START_S + 2, "equal numbers of events"
@@ -147,7 +147,7 @@ async def test_an_event_begun_after_a_failed_one_is_not_served_twice():
     queues.close([0])
     assert not queue.is_idle, "the partition stays claimed until the failed event is done"
     queue.make_due(failing)
-    queues._offer(queue)
+    queues.offer(queue)
     assert queues.take() == (queue, failing)
     queues.handler_returned(queue, failing)
     queue.finish(failing)
@@ -236,7 +236,7 @@ def test_every_event_is_served_in_the_order_of_its_partition(per_partition, batc
     def take() -> None:
         if found := queues.take():
             (partition,) = [p for p, queue in queues.items() if queue is found[0]]
-            started[partition] += offsets(found[1].records)
+            started[partition] += offsets(found[1].events)
             in_flight.append(found)
 
     def end(number: int) -> None:

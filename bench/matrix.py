@@ -46,6 +46,7 @@ OPTIMUM: Final = "optimum"
 ROW_SOURCES: Final = (
     *("contracts/**/*.py", "partitioners/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
     *("bench/scenario.py", "bench/sections.py", "bench/scenarios/*.toml", "bench/simulation/**/*.py", "studies/*.py"),
+    "bench/backtest/parts.py",
 )
 """Files that determine the rows. If one of them changes, all stored rows are computed again."""
 EXCLUDED_SOURCES: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")

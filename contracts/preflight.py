@@ -13,7 +13,7 @@ ANSWER_S: Final = 2.0
 
 _log = logging.getLogger("contracts.librdkafka")
 _log.addHandler(logging.NullHandler())
-_log.propagate = False  # PreflightError has the relevant error
+_log.propagate = False  # calls return each error that matters
 
 
 class PreflightError(Exception):
@@ -36,7 +36,7 @@ def check_topics(
 ) -> None:
     """Wait until every topic exists as needed or `stopped` is set. Raises PreflightError after `within_s` seconds."""
     errors: list[KafkaError] = []
-    consumer = Consumer(client_config(connection) | {"group.id": "tailpack.preflight", "error_cb": errors.append})
+    consumer = Consumer(client_config(connection, group_id="tailpack.preflight") | {"error_cb": errors.append})
     problems: list[str] = []
 
     def is_done() -> bool:
@@ -51,9 +51,13 @@ def check_topics(
         consumer.close()
 
 
-def client_config(connection: Connection) -> dict[str, Any]:
-    """Return the configuration of a client that logs nothing."""
-    return connection.librdkafka() | {"logger": _log}
+def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
+    """Return the configuration of a client that logs nothing, unless a handler is added to "contracts.librdkafka".
+
+    settings: properties of librdkafka, with _ in place of each dot.
+    """
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    return connection.librdkafka() | {"logger": _log} | named
 
 
 def _problem(consumer: Consumer, where: str, needed: Mapping[str, TopicNeed], errors: list[KafkaError]) -> str:

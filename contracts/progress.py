@@ -50,14 +50,6 @@ MAX_REBALANCES: Final = 1000
 Rebalances = Annotated[tuple[Rebalance, ...], Meta(max_length=MAX_REBALANCES)]
 
 
-class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Service times since the previous report (µs). All fields are 0 if no event was served."""
-
-    events: Count = 0
-    mean_us: Moment = 0
-    max_us: Moment = 0
-
-
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Value of the progress topic, with the replica as key. Counters start at 0 in each incarnation."""
 
@@ -78,7 +70,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     latencies: Counts = ()
     rebalances: Count
     at_us: Moment
-    service: ServiceTimes = ServiceTimes()
     recent_rebalances: Rebalances = ()
     problems: Texts = ()
     host: Text = ""

@@ -20,7 +20,7 @@ Rule = Callable[[Values], str | None]
 Rules = tuple[tuple[str, Rule], ...]
 
 DAY_S: Final = 86_400.0
-UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}  # unit of a duration → seconds
+UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}  # unit of a duration → seconds
 _DURATION: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(UNITS)})")
 
 

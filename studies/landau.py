@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.packing.one_dimension import Packer
-from autoscaler.packing.packers import ARRIVAL_ORDER_PACKERS, PACKERS
+from autoscaler.packing.packers import ARRIVAL_ORDER_PACKERS, PACKERS, Packer
 from bench.matrix import Job, Row
 from loadgen.shapes import LANDAU_MAX, walk_loads
 from report.measures import bootstrap_interval, pareto_front

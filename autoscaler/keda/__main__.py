@@ -19,7 +19,6 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from autoscaler.keda.scaler import Scaler, bind_server
 from autoscaler.keda.settings import ANSWERED, EPOCH, PLANNED, KedaSettings
-from autoscaler.live.kafka import client_config
 from autoscaler.live.metrics import MetricSet
 from autoscaler.live.plan_log import PlanReader
 from autoscaler.live.problems import Problems, exit_status_of
@@ -27,6 +26,7 @@ from autoscaler.live.web import Source, serving
 from contracts.clock import monotonic_s
 from contracts.connection import Connection, read_settings
 from contracts.plan import PlanRecord
+from contracts.preflight import client_config
 from contracts.topics import ScaledGroup
 
 log = logging.getLogger("keda")

@@ -27,7 +27,8 @@ from autoscaler.live.plan_log import FencedError, PlanLog
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.live.progress_reader import PlanAdoption, ProgressReader
 from autoscaler.live.publisher import Publisher
-from autoscaler.live.replicas import STOP_MARGIN_S, ReplicaScaler, Timeouts
+from autoscaler.live.replica import STOP_MARGIN_S, Timeouts
+from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import PolicyConfig
@@ -111,7 +112,7 @@ class LiveAutoscaler:
         interval_s, partitions = settings.decision_interval_s, settings.payment_partitions
         self._reports: Any
         of_kind: Any = LiveGroup
-        if is_led := settings.consumers == "led":
+        if settings.is_foreign:
             from autoscaler.live.foreign.group import LedGroup  # noqa: PLC0415  imports aiokafka
             from autoscaler.live.foreign.reports import LedReports  # noqa: PLC0415
 
@@ -126,10 +127,12 @@ class LiveAutoscaler:
             timeouts=Timeouts(stop_s=settings.drain_s + STOP_MARGIN_S + external_s),
             joins_warm=obeys_plans and settings.rebalance_protocol is RebalanceProtocol.INCREMENTAL,
             obeys_plans=obeys_plans,
-            is_source=lambda one, of: one.identity == of.incarnation if is_led else one.is_source_of(of),
+            is_source=lambda one, of: one.identity == of.incarnation if settings.is_foreign else one.is_source_of(of),
         )
         self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
-        self._offsets = OffsetReader.of(connection, settings, interval_s, partitions=partitions, is_foreign=is_led)
+        self._offsets = OffsetReader.of(
+            connection, settings, interval_s, partitions=partitions, is_foreign=settings.is_foreign
+        )
         self._offsets.count_partitions(DEADLINE_S)
         adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
         publisher = Publisher(
@@ -189,11 +192,11 @@ class LiveAutoscaler:
 
         def all_exited() -> bool:
             self._scaler.reconcile(self._reports.poll())
-            return not self._scaler.running
+            return not self._scaler.instances
 
         with suppress(WaitTimeoutError):  # an adopted replica is no child process, so its exit may go unnoticed
             until(all_exited, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
-        if self._settings.consumers == "led":
+        if self._settings.is_foreign:
             self._reports.close(leave=True)
 
     def close(self) -> int:

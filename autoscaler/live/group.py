@@ -1,16 +1,17 @@
 """Live implementation of the ConsumerGroup port: observes through Kafka, acts through the plan log and the scaler."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.problems import PERSISTENT_TICKS, first_few
-from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
+from autoscaler.live.problems import PERSISTENT_TICKS
+from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.publisher import ACTION_REPAIR, Publisher, complete_plan
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.live.silence import Silence
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
 from autoscaler.packing.owners import round_robin, spread
 from autoscaler.ports import NotReadyError
@@ -18,10 +19,6 @@ from autoscaler.records import GroupStatus
 from contracts.clock import monotonic_s
 from contracts.progress import RebalanceKind, ReplicaState
 from contracts.rebalance_protocol import RebalanceProtocol
-
-HUNG_AFTER_S: Final = 15.0
-"""Silence after which a replica counts as hung and is replaced, if other replicas report and the brokers answer.
-Longer than the session timeout (6 s): the group has given its partitions away by then."""
 
 
 class LiveGroup:
@@ -51,11 +48,7 @@ class LiveGroup:
         self._latencies: dict[str, tuple[int, ...]] = {}
         """Replica → events by latency (`Progress.latencies`), if it counts them."""
         self._report_problem, self._clock = report_problem, clock
-        self._created_s = self._blind_s = clock()
-        """Creation, and last time at which a broker did not answer or too many replicas were silent (by `clock`)."""
-        self._silent: dict[str, float] = {}
-        """Ready replica without a recent report → age of its last report, seconds."""
-        self._replacing = ""
+        self._silence = Silence(scaler, reports, loads, report_problem=report_problem, clock=clock)
 
     @property
     def rebalance_time_s(self) -> float:
@@ -112,13 +105,13 @@ class LiveGroup:
         try:
             at_s, partitions = self._loads.read()
         except NotReadyError as missing:
-            self._blind_s = self._clock()
+            self._silence.note_outage()
             self._report_problem("offsets", f"no decisions: cannot read {missing}", after=PERSISTENT_TICKS)
             raise
         self._report_problem("offsets", self._loads.missing_data)
         self._report_problem("transactions", self._loads.hidden)
         if self._loads.missing_data:
-            self._blind_s = self._clock()
+            self._silence.note_outage()
         if self._publisher.in_force is None or self._publisher.intent is None:
             raise NotReadyError("plan: no plan is in force yet")
         wanted = self._publisher.intent.plan
@@ -143,7 +136,7 @@ class LiveGroup:
         )
 
     def _observed(self, name: str, late: int | None) -> Replica:
-        ready, silent_s = self._scaler.is_ready(name), self._silent.get(name, 0.0)
+        ready, silent_s = self._scaler.is_ready(name), self._silence.ages_s.get(name, 0.0)
         return Replica(name, ready, self._service_rates.own_rate(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
@@ -162,12 +155,12 @@ class LiveGroup:
         Raises FencedError when another autoscaler has taken over.
         """
         self._loads.sample(self._clock())
-        self._scaler.reconcile(self._reports.poll(), reports_unavailable=self._too_many_are_silent())
-        self._report_silent_replicas()
+        self._scaler.reconcile(self._reports.poll(), reports_unavailable=self._silence.is_of_most)
+        self._silence.observe()
         planned = (rebalance for rebalance in self._reports.take_rebalances() if rebalance.kind is RebalanceKind.PLAN)
         self._rebalance_time.observe(rebalance.pause_us / 1e6 for rebalance in planned)
         self._report_problem("launcher", self._scaler.launcher.problem)
-        self._kill_hung()
+        self._silence.replace_hung(self._publisher.in_force)
         if self._publisher.intent is None:
             return
         self._place_new_partitions(self._publisher.intent.plan)
@@ -182,7 +175,7 @@ class LiveGroup:
         names = self._scaler.requested
         return GroupStatus(
             requested_replicas=len(names),
-            ready_replicas=sum(self._scaler.is_ready(name) for name in names),
+            ready_replicas=len(self._scaler.ready),
             planned_replicas=0 if self._publisher.intent is None else self._publisher.intent.plan.count,
             epoch=0 if self._publisher.in_force is None else self._publisher.in_force.epoch,
             service_rate=self._service_rates.service_rate,
@@ -198,68 +191,25 @@ class LiveGroup:
             )
             self._publisher.want(Plan(wanted.replicas, owners), ACTION_REPAIR, grew)
 
-    def _report_silent_replicas(self) -> None:
-        ages = {name: min(self._reports.age_s(name), self._clock() - self._created_s) for name in self._ready()}
-        self._silent = {name: age_s for name, age_s in ages.items() if age_s > STALE_AFTER_S}
-        if self._too_many_are_silent():
-            self._blind_s = self._clock()
-        listed = first_few(self._silent, ", ")
-        consequence = "; too many are silent to replace one as hung" if self._too_many_are_silent() else ""
-        silent = f"no report for {STALE_AFTER_S:g} s from {listed} of {len(ages)} replicas{consequence}"
-        self._report_problem("reports", silent if listed else self._reports.unreadable)
-        reports = [self._reports.newest(name) for name in self._ready() if name not in self._silent]
-        problems = [f"{report.replica}: {problem}" for report in reports if report for problem in report.problems]
-        self._report_problem("replicas", first_few(problems, "; "))
-
-    def _ready(self) -> list[str]:
-        return [name for name in self._scaler.requested if self._scaler.is_ready(name)]
-
-    def _too_many_are_silent(self) -> bool:
-        """Return whether reports are probably lost on the way: most replicas are silent, or the only one is."""
-        return 2 * len(self._silent) + self._scaler.overdue > len(self._ready())
-
-    def _kill_hung(self) -> None:
-        """Replace at most one hung replica at a time. Never one that may be serving, and none while most are silent."""
-        if self._replacing and (self._replacing not in self._scaler.requested or self._replacing in self._ready()):
-            self._replacing = ""
-        hung = [name for name, age_s in self._silent.items() if age_s > HUNG_AFTER_S]
-        few_silent = len(self._silent) == 1 or 2 * len(self._silent) < len(self._ready())
-        blind = self._clock() - self._blind_s < HUNG_AFTER_S
-        if not hung or not few_silent or blind or self._replacing or self._too_many_are_silent():
-            return
-        name = max(hung, key=self._silent.__getitem__)
-        if not self._serves(name):
-            self._replacing = name
-            self._scaler.kill(name, f"hung: no report for {self._silent[name]:.0f} s and no commits")
-
-    def _serves(self, name: str) -> bool:
-        """Return whether offsets advance in partitions that only `name` may own: then it serves without reporting."""
-        if self._publisher.in_force is None or self._publisher.in_force.assignment is None:
-            return False
-        reports = (self._reports.newest(other) for other in self._ready() if other not in self._silent)
-        others = {partition for report in reports if report is not None for partition in report.partitions}
-        own = {part for part, owner in self._publisher.in_force.assignment.items() if owner == name} - others
-        return any(self._loads.has_advanced(partition, HUNG_AFTER_S) for partition in own)
-
     def _learn(self, replicas: Sequence[str]) -> None:
         """Learn service rates from reports. A replica that restarts under its old name is learned from scratch."""
         self._service_rates.keep(replicas)
         reports = [one for name in replicas if self._scaler.is_ready(name) and (one := self._reports.newest(name))]
         self._latencies = {report.replica: report.latencies for report in reports if report.latencies}
         for report in reports:
-            if report.replica not in self._silent:
+            if report.replica not in self._silence.ages_s:
                 work = WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us)
                 self._service_rates.observe(work)
         self._learned_rates = {name: round(self._service_rates.estimate(name).value, 1) for name in replicas}
 
     def _owners(self, partitions: int) -> Mapping[int, str]:
         """Return the owners that members report, for plans without an assignment."""
-        members = [report for name in self._ready() if (report := self._reports.newest(name)) is not None]
+        members = [report for name in self._scaler.ready if (report := self._reports.newest(name)) is not None]
         owners: dict[int, str] = {}
         for report in sorted(members, key=lambda report: report.generation):  # the newest generation wins
             if report.state is ReplicaState.MEMBER:
                 owners |= {partition: report.replica for partition in report.partitions if partition < partitions}
         unowned = [partition for partition in range(partitions) if partition not in owners]
-        if unowned and not self._settings.runtime and not self._silent:
+        if unowned and not self._settings.runtime and not self._silence.ages_s:
             raise NotReadyError(f"owner of partition {unowned[0]}: no replica reports it")
         return owners

@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from autoscaler.live.kafka import client_config
 from autoscaler.live.metrics import JOURNAL_BYTES, JOURNAL_LOST, Metrics
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.model import Decision, GroupObservation
@@ -18,6 +17,7 @@ from contracts.clock import monotonic_s, wall_offset_s
 from contracts.connection import Connection
 from contracts.journal import JournalEncoder, JournalEntry, TickRecord
 from contracts.plan import plan_key
+from contracts.preflight import client_config
 from contracts.topics import ScaledGroup, Topic, qualified
 
 MAX_RECENT_DECISIONS: Final = 100

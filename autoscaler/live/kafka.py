@@ -1,10 +1,9 @@
-"""Settings of the autoscaler's Kafka clients, and the check before it takes over a group.
+"""The check before the autoscaler takes over a group.
 
-The check writes nothing. So an autoscaler that fails the check does not fence the running autoscaler, and no broker
+It writes nothing. So an autoscaler that fails the check does not fence the running autoscaler, and no broker
 creates a topic because of it.
 """
 
-import logging
 from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupType, KafkaException
@@ -12,25 +11,12 @@ from confluent_kafka.admin import AdminClient
 
 from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
-from contracts.preflight import PreflightError, TopicNeed, check_topics
+from contracts.preflight import PreflightError, TopicNeed, check_topics, client_config
 from contracts.topics import CONTROL, ScaledGroup, qualified
 
 DEADLINE_S: Final = 10.0
 """Longest wait for brokers that are starting and for topics that were just created, seconds."""
 DESCRIBE_TIMEOUT_S: Final = 2.0
-_log = logging.getLogger("autoscaler.librdkafka")
-_log.addHandler(logging.NullHandler())
-_log.propagate = False
-
-
-def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
-    """Return the connection's configuration plus `settings`: properties of librdkafka, with _ in place of each dot.
-
-    librdkafka logs to "autoscaler.librdkafka", which is silent unless a handler is added. Calls return each error that
-    matters, and the caller logs it once.
-    """
-    named = {name.replace("_", "."): value for name, value in settings.items()}
-    return connection.librdkafka() | {"logger": _log} | named
 
 
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:

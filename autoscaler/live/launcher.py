@@ -17,10 +17,14 @@ POLL_S: Final = 0.02
 
 
 class LauncherError(Exception):
-    """The launcher cannot work at all. The message names the cause and the remedy."""
+    """The launcher cannot work, or a server refused a request. The message names the cause and the remedy.
 
-    status = 0
-    """HTTP status of a server's refusal; 0: no answer, or no server."""
+    status: HTTP status of the refusal; 0: no answer, or no server.
+    """
+
+    def __init__(self, message: str = "", status: int = 0, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.status, self.retry_after_s = status, retry_after_s
 
 
 @contextmanager

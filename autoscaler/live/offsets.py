@@ -10,15 +10,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
-from autoscaler.live.kafka import client_config
 from autoscaler.ports import NotReadyError
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
+from contracts.preflight import client_config
 from contracts.topics import ScaledGroup
 
 EARLIEST: Final = -2
@@ -41,8 +40,7 @@ PARTITIONS_PER_REQUEST: Final = 500
 second in one request, a tenth of that in twenty requests."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionOffsets:
+class PartitionOffsets(NamedTuple):
     """Offsets of one partition; None: unknown."""
 
     end: int | None
@@ -227,8 +225,14 @@ class OffsetReader:
         self, number: int, beginning: int | str | None, end: int | str | None, committed: int | str | None
     ) -> PartitionOffsets:
         """Return the offsets, with None for the client's markers and for implausible values."""
-        name = f"{self._topic}/{number}"
         high, hidden = self._highs.get(number), ""
+        following = beginning if committed == OFFSET_INVALID and not self._is_foreign else committed
+        if isinstance(beginning, int) and isinstance(following, int) and isinstance(end, int):  # usual, so it is fast
+            is_plain = 0 <= beginning <= following <= end
+            if is_plain and not (isinstance(high, int) and high > end):
+                self._open.pop(number, None)
+                return PartitionOffsets(end, following, beginning)
+        name = f"{self._topic}/{number}"
         if isinstance(end, int) and isinstance(high, int):
             hidden = self._note_hidden(number, end, high)
             if self._is_foreign and isinstance(committed, int) and committed <= high:

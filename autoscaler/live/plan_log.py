@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from autoscaler.live.kafka import client_config
 from contracts.connection import Connection
 from contracts.fields import MAX_EPOCH, MAX_REASON_CHARS
 from contracts.plan import Eviction, PlanRecord, decode_plan, plan_key
+from contracts.preflight import client_config
 from contracts.record_reader import BEGINNING, RecordReader
 from contracts.topics import PAYMENT_GROUP, ScaledGroup, Topic, qualified
 from contracts.validation import DECODE_ERRORS

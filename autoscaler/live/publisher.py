@@ -68,6 +68,8 @@ class Publisher:
         self.log, self._scaler, self._record, self._clock = log, scaler, record, clock
         self._adoption, self._report_problem, self._grace_s = adoption, report_problem, grace_s
         self._write_after_s, self._unwritten = 0.0, ""
+        self._feasible: tuple[Plan, Collection[str], Plan | None] | None = None
+        """The last plan wanted, the replicas that were able to serve, and the feasible part of the plan."""
         self.intent: Intent | None = None
         """The intended plan. It equals the plan in force once it was written completely."""
 
@@ -128,7 +130,7 @@ class Publisher:
         evictions = tuple(self._scaler.evictions)
         complete = len(ready) == intent.plan.count
         urgent = bool(evictions) or any(self._scaler.is_absent(name) for name in names)
-        plan = feasible_plan(intent.plan, ready.union(awaited)) if complete or urgent else None
+        plan = self._feasible_part(intent.plan, ready.union(awaited)) if complete or urgent else None
         found = self.in_force
         current = found and (set(found.replicas), found.assignment)
         if plan is None or (not evictions and current == (set(plan.replicas), plan.assignment)):
@@ -138,6 +140,12 @@ class Publisher:
             return _DuePlan(plan, intent.action, intent.reason, evictions, grace_s, is_complete=True)
         reason = _why_partial(intent.plan, plan.replicas, awaited, evictions)
         return _DuePlan(plan, ACTION_REPAIR, reason, evictions, grace_s, is_complete=complete)
+
+    def _feasible_part(self, wanted: Plan, able: Collection[str]) -> Plan | None:
+        """Return `feasible_plan`. Every step needs it, and it takes milliseconds with thousands of partitions."""
+        if self._feasible is None or self._feasible[0] is not wanted or self._feasible[1] != able:
+            self._feasible = wanted, able, feasible_plan(wanted, able)
+        return self._feasible[2]
 
     def _recount(self, intent: Intent) -> _DuePlan | None:
         """Return the plan in force with a new replica count, if KEDA or an HPA starts the replicas.
@@ -180,7 +188,8 @@ def complete_plan(plan: Plan, names: tuple[str, ...], partitions: Collection[int
     """
     if plan.assignment is None:
         return Plan(names, None)
-    owners = {number: plan.assignment[number] for number in partitions if plan.assignment.get(number) in names}
+    able = frozenset(names)
+    owners = {number: owner for number in partitions if (owner := plan.assignment.get(number, "")) in able}
     spread(owners, sorted(set(partitions) - owners.keys()), names)
     return Plan(names, dict(sorted(owners.items())))
 

@@ -89,16 +89,16 @@ ENOUGH_PARTITIONS: Final = must(
 
 
 LED_RULES: Final = (
-    must("consumers", lambda of: not (of["consumers"] == "led" and of["runtime"]), "must be ours with runtime"),
+    must("consumers", lambda of: of["consumers"] == "ours" or not of["runtime"], "must be ours with runtime"),
     must(
         "replica_command",
         lambda of: of["replica_command"] or of["launcher"] != "processes" or of["consumers"] == "ours",
-        "must start your consumer if consumers = led",
+        "must start your consumer unless consumers = ours",
     ),
     must(
         "absence_grace_s",
-        lambda of: not (of["consumers"] == "led" and of["absence_grace_s"]),
-        "must be 0 if consumers = led",
+        lambda of: of["consumers"] == "ours" or not of["absence_grace_s"],
+        "must be 0 unless consumers = ours",
     ),
 )
 
@@ -126,9 +126,10 @@ class AutoscalerSettings(
     """Time until a member with an older plan is reported and the plan is written again. Longer than a rebalance."""
     runtime: str = setting("", known=("", *RUNTIMES))
     """Other runtime that processes the events and assigns partitions itself. Plans then contain only a count."""
-    consumers: str = setting("ours", known=("ours", "led"))
+    consumers: str = setting("ours", known=("ours", "led", "assigned", "auto"))
     """`ours`: replicas follow plans by themselves. `led`: replicas are any consumers of the classic protocol, and the
-    autoscaler leads their group."""
+    autoscaler leads their group. `assigned`: brokers assign their partitions (KIP-848), by tailpack's assignor. `auto`:
+    what suits the group."""
     take_over: str = setting("wait", known=("wait", "kick"))
     """If another member leads (`consumers = led`): wait until it has left, or make it leave and rejoin (`kick`)."""
     led_protocols: tuple[str, ...] = setting(("range", "roundrobin", "sticky", "cooperative-sticky"))
@@ -143,6 +144,11 @@ class AutoscalerSettings(
     """Client properties of the replicas; empty: those of the autoscaler."""
     replica_prefix: str = setting(REPLICA_PREFIX)
     """Replicas get the names prefix-0, prefix-1, … in TAILPACK_REPLICA."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the replicas are other consumers, which report nothing."""
+        return self.consumers != "ours"
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:

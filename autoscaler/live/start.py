@@ -21,7 +21,7 @@ from autoscaler.live.launcher import LauncherError, of_extra, stop_orphans
 from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.problems import exit_status_of
-from autoscaler.live.replicas import STOP_MARGIN_S
+from autoscaler.live.replica import STOP_MARGIN_S
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.chain import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
@@ -170,12 +170,14 @@ def _run(config: StartupConfig, stop: Event, signals: list[int]) -> int:
 def _lead(config: StartupConfig, stop: Event, signals: list[int], why_not_leading: Callable[[], str] = str) -> int:
     settings, connection = config.settings, config.connection
     try:
-        is_led = settings.consumers == "led"
-        check(connection, settings, follows_plans=not settings.runtime and not is_led)
-        if is_led:
+        check(connection, settings, follows_plans=not settings.runtime and not settings.is_foreign)
+        if settings.is_foreign:
             from autoscaler.live.foreign.inspection import inspect  # noqa: PLC0415  imports aiokafka
 
-            log.info(inspect(connection, settings.group_in(connection.namespace), settings.led_protocols))
+            consumers, line = inspect(connection, settings)
+            settings = replace(settings, consumers=consumers)
+            config = replace(config, settings=settings)
+            log.info(line)
         launcher = launcher_from(settings, config.environ, why_not_leading)
         autoscaler = LiveAutoscaler(config, launcher, stop, warn=log.warning)
     except PreflightError as missing:

@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 
 from autoscaler.optimum.schedule import Schedule, plans_of
-from autoscaler.optimum.search import States, search
+from autoscaler.optimum.search import search
 from autoscaler.optimum.serving import NEVER, Ints, Load, Prices
+from autoscaler.optimum.transitions import States
 
 MAX_PARTITIONS: Final = 5
 """Most partitions for which all placements are tried. Five partitions have 52 placements."""
@@ -23,6 +24,7 @@ MAX_LABELS: Final = 3
 """Labels of a state if queues or pauses outlast a tick. More would gain < 0.1 % in W3 and W4."""
 FIRST_PRICE_S, PRICE_FACTOR = 0.15, 1.6
 """First price of a late event, replica-seconds (best bound for W1 and taxi), and factor from one price to the next."""
+PRICES_TRIED: Final = 2
 MINUTE_US: Final = 60_000_000
 UNAVOIDABLE_LATE_US: Final = 60_000_000
 """Price of a late event if some must be late, replica-µs."""
@@ -73,18 +75,17 @@ Simulate = Callable[[Schedule], tuple[int, int]]
 """Simulates a schedule. Returns replica-µs and late events."""
 
 
-def optimum(problem: OptimumProblem, simulate: Simulate | None = None, *, prices: int = 2) -> tuple[Optimum, Schedule]:
+def optimum(problem: OptimumProblem, simulate: Simulate | None = None) -> tuple[Optimum, Schedule]:
     """Return the minimum cost and its schedule. Above MAX_PARTITIONS partitions: lower bound only.
 
     simulate: computes cost and late events of the schedule; None: those that the search computed are used.
-    prices: number of prices of a late event that are tried for the lower bound.
     """
     began_s = time.perf_counter()
     if not len(problem.times_us) or not len(problem.ticks_us) or problem.partitions > MAX_PARTITIONS:
         return _unsearched(problem, began_s), ()
     with ThreadPoolExecutor() as threads:
         cheapest = threads.submit(_cheapest, problem)
-        priced, none_late = threads.submit(_lower, problem, prices), threads.submit(_least, problem, 0)
+        priced, none_late = threads.submit(_lower, problem), threads.submit(_least, problem, 0)
     cost_us, late, plans = cheapest.result()
     if simulate is not None:
         cost_us, late = simulate(plans)
@@ -127,7 +128,7 @@ def _cheapest(problem: OptimumProblem) -> tuple[int, int, Schedule]:
     return value - prices.late_us * late, late, plans_of(steps, problem.owners, problem.replicas, problem.startup_us)
 
 
-def _lower(problem: OptimumProblem, prices: int) -> int:
+def _lower(problem: OptimumProblem) -> int:
     """Return a lower bound of all schedules that meet the SLO, replica-µs (Lagrangian relaxation).
 
     For any price of a late event, the cheapest schedule including this price costs at most as much as any schedule that
@@ -136,7 +137,7 @@ def _lower(problem: OptimumProblem, prices: int) -> int:
     allowed = _allowed(problem)
     best, low, high = 0, 0.0, float("inf")
     price_us = FIRST_PRICE_S * 1e6
-    for _ in range(prices):
+    for _ in range(PRICES_TRIED):
         value, late = _least(problem, round(price_us))
         best = max(best, value - round(price_us) * allowed)
         low, high = (price_us, high) if late > allowed else (low, price_us)

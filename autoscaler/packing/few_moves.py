@@ -111,31 +111,6 @@ def _make_room(sizes: Floats, order: Ints, placed: Ints, capacities: Floats, roo
 
 
 @compiled
-def fewest_bins(falling: Floats, capacity: float, limit: int) -> int:
-    """Return how many bins best-fit decreasing needs, or `limit` + 1 if it needs more.
-
-    falling: sizes, largest first. A size above the capacity gets a bin of its own.
-    """
-    room = np.full(min(limit, len(falling)), capacity)
-    count = 0
-    for place in range(len(falling)):
-        size = falling[place]
-        if place > 0 and falling[place - 1] == 0.0:
-            break  # all remaining sizes are 0 and fit where this one went
-        best = -1
-        for index in range(count):
-            if room[index] >= size - ROUNDING * capacity and (best < 0 or room[index] < room[best]):
-                best = index
-        if best < 0:
-            if count == limit:
-                return limit + 1
-            best = count
-            count += 1
-        room[best] -= size
-    return count
-
-
-@compiled
 def fewest_moves(
     sizes: Floats, weights: Floats, owners: Ints, capacities: Floats, limit: int, nodes: int
 ) -> tuple[Ints, bool]:

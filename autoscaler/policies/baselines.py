@@ -100,7 +100,7 @@ class FirstFit2022:
         now = observation.requested_replicas
         items = items_of(observation)
         capacity = Capacity.of_replica(observation.service_rate, self.settings.latency_target_s, 1.0)
-        wanted = max(1, len(first_fit_decreasing(items, capacity)))
+        wanted = max(1, first_fit_decreasing(items, capacity))
         total = Bin(items)
         why = (
             f"{number(total.arrival_rate)} events/s and {number(total.lag)} events of lag fit {wanted} with "
@@ -129,14 +129,13 @@ def fewest_partitions(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
     return tuple(Bin(tuple(content)) for content in contents)
 
 
-def first_fit_decreasing(items: Sequence[Item], capacity: Capacity) -> tuple[Bin, ...]:
-    """Put each item into the first bin in which both capacities hold, else into a new bin. No items: no bins.
+def first_fit_decreasing(items: Sequence[Item], capacity: Capacity) -> int:
+    """Return the number of bins. Each item goes into the first one in which both capacities hold, else into a new one.
 
     Items come largest λ first. Ties: larger lag, then lower partition number. An item bigger than a bin counts as one
     full bin, as in Least-Loaded, so only idle partitions can join it.
     """
     room: list[tuple[float, float]] = []
-    contents: list[list[Item]] = []
     for item in sorted(items, key=lambda item: (-item.arrival_rate, -item.lag, item.partition)):
         whole = capacity.exceeded_by(item.arrival_rate, item.lag)
         rate = capacity.arrival_rate if whole else item.arrival_rate
@@ -145,7 +144,5 @@ def first_fit_decreasing(items: Sequence[Item], capacity: Capacity) -> tuple[Bin
         chosen = next(fitting, len(room))
         if chosen == len(room):
             room.append((capacity.arrival_rate, capacity.lag))
-            contents.append([])
-        contents[chosen].append(item)
         room[chosen] = (room[chosen][0] - rate, room[chosen][1] - lag)
-    return tuple(Bin(tuple(content)) for content in contents)
+    return len(room)

@@ -11,9 +11,9 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
 
-from autoscaler.live.kafka import client_config
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
+from contracts.preflight import client_config
 
 Floats = NDArray[np.float64]
 

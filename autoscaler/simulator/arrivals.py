@@ -32,16 +32,6 @@ class Arrivals:
         return len(self.intended_us)
 
 
-def check_next(arrivals: Arrivals, *, earliest_us: int, partitions: int) -> None:
-    """Raise ValueError for events before `earliest_us`, or of partitions that do not exist."""
-    if not len(arrivals):
-        return
-    if arrivals.intended_us[0] < earliest_us:
-        raise ValueError(f"event at {arrivals.intended_us[0]} µs: events before {earliest_us} µs are refused")
-    if not 0 <= arrivals.partition.min() <= arrivals.partition.max() < partitions:
-        raise ValueError(f"events have partitions outside 0 … {partitions - 1}")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
     """Events of a run as successive chunks. A chunk contains all events of [its start, the next one's start)."""
@@ -63,7 +53,7 @@ class Feed:
 
     Events with the same intended time stay in one piece.
     look_back_us: how far `slots` may reach into the past, µs.
-    Raises ValueError if chunks are not in order, or have a time outside the workload.
+    Raises ValueError if chunks are not in order, or have a time or a partition outside the workload.
     """
 
     def __init__(self, workload: Workload, take: Callable[[Arrivals], None], *, look_back_us: int) -> None:
@@ -102,6 +92,8 @@ class Feed:
                 f"events from {first_us / 1e6} to {last_us / 1e6} s cannot be added: they must not begin before the "
                 f"last event ({self._last_us / 1e6} s) and must end before the run does ({self._workload.duration_s} s)"
             )
+        if not 0 <= chunk.partition.min() <= chunk.partition.max() < self._workload.partitions:
+            raise ValueError(f"events have partitions outside 0 … {self._workload.partitions - 1}")
         self._last_us = last_us
         low = 0
         while low < len(chunk):

@@ -3,7 +3,6 @@
 Each cause has its own random stream, so that no cause influences another.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -77,20 +76,13 @@ class ServiceTimes:
                 return (1 + chance.pareto(shape, BLOCK)) * smallest_us + overhead_us
 
 
-@dataclass(frozen=True, slots=True)
-class StartUp:
-    """Time from the request of a replica until it can serve. fixed_s: constant time; None: sampled."""
-
-    fixed_s: float | None
-    seed: int
-
-    def seconds(self, request: int) -> float:
-        """Return the start-up time of request number `request` (from 0), independent of all else."""
-        if self.fixed_s is not None:
-            return self.fixed_s
-        chance = chance_of(Cause.START_UP, self.seed, request)
-        low_s, high_s = QUICK_S if chance.random() < QUICK_SHARE else SLOW_S
-        return float(chance.uniform(low_s, high_s))
+def startup_time_s(fixed_s: float | None, seed: int, request: int) -> float:
+    """Return the start-up time of request number `request` (from 0): `fixed_s`, or sampled if that is None."""
+    if fixed_s is not None:
+        return fixed_s
+    chance = chance_of(Cause.START_UP, seed, request)
+    low_s, high_s = QUICK_S if chance.random() < QUICK_SHARE else SLOW_S
+    return float(chance.uniform(low_s, high_s))
 
 
 class Heartbeats:

@@ -19,9 +19,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.simulator import kernel
+from autoscaler.simulator import kernel, shared_limit
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.rows import NEVER, NONE, EventServer, ServedEvents
+from autoscaler.simulator.rows import NEVER, NONE, Events, EventServer
 
 NO_OWNER: Final = NONE
 
@@ -37,7 +37,7 @@ class Engine(EventServer):
         self._limited = bool(service.limit_gaps_us)
         self._commanded = False
         """Whether commands are pending. All commands of one moment are carried out together."""
-        self._repeated: dict[int, ServedEvents] = {}
+        self._repeated: dict[int, Events] = {}
         """Outcomes of finished events that must be served again."""
 
     def advance(self, until_us: int) -> None:
@@ -45,12 +45,11 @@ class Engine(EventServer):
         if until_us < self.now_us:
             raise ValueError(f"cannot advance to {until_us} µs: the time is already {self.now_us} µs")
         self._carry_out()
-        while self._events.next_us < until_us:
-            self._arrive(until_us)
-            self.now_us = self._events.next_us
-            self._collect()
-            self._events.load(kernel.oldest_needed(*self._state(), self._arrived, self.now_us))
-        self._arrive(until_us)
+        if self._arrived < self._events.loaded:
+            left = kernel.arrive(*self._state(), self._service, self._arrived, until_us)
+            self._arrived = self._events.loaded if left == NONE else left
+        if self._limited:
+            shared_limit.begin(*self._state()[:3], self._service, self.now_us, until_us)
         self.now_us = until_us
 
     def attach(self, partition: int, replica: int) -> None:
@@ -129,14 +128,6 @@ class Engine(EventServer):
         self.now_us = max(now_us, done_us)
         return done_us
 
-    def _arrive(self, until_us: int) -> None:
-        if self._arrived < self._events.loaded:
-            left = kernel.arrive(*self._state(), self._service, self._arrived, until_us)
-            self._arrived = self._events.loaded if left == NONE else left
-        if self._limited:
-            events, known_us = self._events, min(until_us, self._events.next_us)
-            kernel.begin(events.rows, events.base, self._replicas, self._service, self.now_us, known_us)
-
     def _collect(self) -> None:
         first = end = self._collected_until
         while True:
@@ -151,6 +142,9 @@ class Engine(EventServer):
             served.done_us[event - first] = outcome.done_us[0]
             served.replica[event - first] = outcome.replica[0]
         self._store(served)
+
+    def _oldest_needed(self) -> int:
+        return kernel.oldest_needed(*self._state(), self._arrived, self.now_us)
 
     def _check_alive(self, replica: int) -> None:
         if not (0 <= replica < len(self._replicas) and self._replicas["alive"][replica]):

@@ -10,7 +10,7 @@ from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.simulator.arrivals import Agenda
-from autoscaler.simulator.chance import Cause, StartUp, chance_of
+from autoscaler.simulator.chance import Cause, chance_of, startup_time_s
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.members import Member, Members, first_placement, follow_plan, place_partitions
 from autoscaler.simulator.observation import LearnedRates, OffsetObserver
@@ -45,7 +45,6 @@ class SimulatedGroup:
         self._rebalance = rebalance
         self._observer = observer
         self._settings = settings
-        self._start_up = StartUp(settings.startup_s, settings.seed)
         self._loss = chance_of(Cause.LOSS, settings.seed)
         self._rates = LearnedRates(settings.service, partitions, 1 + settings.service_rate_error)
         self._dying: frozenset[int] = frozenset()
@@ -137,7 +136,7 @@ class SimulatedGroup:
         starting: dict[int, list[Member]] = {}
         for name in decision.plan.replicas:
             if self.members.get(name) is None:
-                seconds = self._start_up.seconds(len(self.members.names))
+                seconds = startup_time_s(self._settings.startup_s, self._settings.seed, len(self.members.names))
                 starting.setdefault(round(seconds * 1e6), []).append(self._request(name))
         for after_us, members in starting.items():
             if after_us:

@@ -7,8 +7,8 @@ Time, feeding, counting and outcomes are as in `engine.Engine`. Further rules:
 - A shared limit sets a minimum gap between two acquisitions.
 - The order within a partition is not kept.
 
-All members take from one queue. A heap has the members in the order in which they become free, and the first member
-acquires the next event. The outcome of this event is then known. Event e is in row e − base. The loops are compiled.
+All members take from one queue. The member that is free first acquires the next event, whose outcome is then known.
+Event e is in row e − base. The loops are compiled.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
-from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.kernel import close_gate, commit, commit_all, first_unfinished, service_us
+from autoscaler.simulator.kernel import commit, commit_all, first_unfinished, service_us
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Rows
+from autoscaler.simulator.shared_limit import close_gate
 
-Heap = NDArray[np.int64]
-"""Numbers of the members, sorted by the time at which they are free, then by number."""
+Ints = NDArray[np.int64]
 
 
 class Pool(EventServer):
@@ -32,8 +31,8 @@ class Pool(EventServer):
 
     def __init__(self, partitions: int, service: ServiceTimes, *, target_us: int = NEVER) -> None:
         super().__init__(partitions, service, target_us=target_us)
-        self._free = np.empty(0, np.int64)
-        """Numbers of the members as a heap: the first one is free first."""
+        self._members = np.empty(0, np.int64)
+        """Numbers of the members, ascending."""
         self._waiting = 0
         """Number of the first event that no member has acquired."""
         self._lost: dict[int, int] = {}
@@ -44,11 +43,11 @@ class Pool(EventServer):
     def join(self, replica: int) -> None:
         """Let `replica` take events from now on."""
         self._replicas["free_us"][replica] = max(self.busy_until_us(replica), self.now_us)
-        self._arrange(np.append(self._free, replica))
+        self._members = np.union1d(self._members, [replica])
 
     def leave(self, replica: int) -> None:
         """Let `replica` take no further events. It finishes its acquired one."""
-        self._arrange(self._free[self._free != replica])
+        self._members = self._members[self._members != replica]
 
     def busy_until_us(self, replica: int) -> int:
         """Return when `replica` has finished its acquired event, µs."""
@@ -69,19 +68,14 @@ class Pool(EventServer):
         if replica in self._lost:
             heappush(self._returned, self._lost.pop(replica))
 
-    def feed(self, arrivals: Arrivals) -> None:
-        """See `Engine`."""
-        super().feed(arrivals)
-        self._collect()
-        while self._events.next_us != NEVER:
-            self._events.load(self._collected_until)
-
     def advance(self, until_us: int) -> None:
         """See `Engine`."""
         self._serve(until_us)
         self.now_us = until_us
-        events = self._events
-        self._arrived = arrive(events.rows, events.base, self._partitions, self._arrived, events.loaded, until_us)
+        rows = self._events.rows[self._arrived - self._events.base : self._events.loaded - self._events.base]
+        arrived = rows["partition"][: rows["intended_us"].searchsorted(until_us)]
+        self._partitions["produced"] += np.bincount(arrived, minlength=len(self._partitions))
+        self._arrived += len(arrived)
 
     def committed(self) -> NDArray[np.int64]:
         """See `Engine`."""
@@ -91,22 +85,19 @@ class Pool(EventServer):
 
     def drain(self) -> int:
         """See `Engine`. Raises ValueError if events remain and there is no member."""
-        if (self._waiting < self._events.loaded or self._returned) and not len(self._free):
+        if (self._waiting < self._events.loaded or self._returned) and not len(self._members):
             raise ValueError("the queue still has events but the group has no member")
         self._serve(NEVER)
         self.advance(max(self.now_us, int(self._replicas["free_us"].max(initial=0))))
         self.committed()
         return int(self._replicas["done_us"].max(initial=0))
 
-    def _arrange(self, members: NDArray[np.int64]) -> None:
-        self._free = members[np.lexsort((members, self._replicas["free_us"][members]))]
-
     def _serve(self, until_us: int) -> None:
-        if not len(self._free):
+        if not len(self._members):
             return
         self._service[0]["open_us"] = max(self._service[0]["open_us"], self.now_us)
-        rows, base, members, partitions = self._state()
-        state = rows[: self._events.loaded - base], base, members, partitions, self._service, self._free
+        rows, base, replicas, partitions = self._state()
+        state = rows[: self._events.loaded - base], base, replicas, partitions, self._service, self._members
         while self._returned and acquire(*state, self._returned[0], until_us):
             heappop(self._returned)
         if not self._returned:
@@ -118,23 +109,17 @@ class Pool(EventServer):
         end = first_unfinished(events.rows, events.base, first, events.loaded, self.now_us)
         self._store(events.outcomes(first, end))
 
-
-@compiled
-def arrive(events: Rows, base: int, partitions: Rows, event: int, end: int, until_us: int) -> int:
-    """Count the events from `event` on that arrive before `until_us`. Return the next one, at most `end`."""
-    while event < end and events[event - base].intended_us < until_us:
-        partitions[events[event - base].partition].produced += 1
-        event += 1
-    return event
+    def _oldest_needed(self) -> int:
+        return self._collected_until
 
 
 @compiled
-def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: int, now_us: int) -> int:
-    """Commit the finished event of a killed member. Return its unfinished event, which is served again, or NONE."""
-    commit(events, base, members, partitions, member, now_us)
-    lost = int(members[member].first)
-    members[member].first = NONE
-    members[member].free_us = now_us
+def give_up(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> int:
+    """Commit the finished event of a killed replica. Return its unfinished event, which is served again, or NONE."""
+    commit(events, base, replicas, partitions, replica, now_us)
+    lost = int(replicas[replica].first)
+    replicas[replica].first = NONE
+    replicas[replica].free_us = now_us
     if lost != NONE:
         events[lost - base].done_us = NEVER
     return lost
@@ -142,50 +127,34 @@ def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: in
 
 @compiled
 def acquire(
-    events: Rows, base: int, members: Rows, partitions: Rows, service: Rows, heap: Heap, event: int, until_us: int
+    events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, members: Ints, event: int, until_us: int
 ) -> bool:
-    """Let the next free member serve `event`, if it can start before `until_us`. Return whether it can."""
-    member, row = heap[0], event - base
-    at_us = max(members[member].free_us, events[row].intended_us, service[0].open_us)
+    """Let the member that is free first serve `event`, if it can start before `until_us`. Return whether it can."""
+    member, row = members[0], event - base
+    for other in members:
+        if replicas[other].free_us < replicas[member].free_us:
+            member = other
+    at_us = max(replicas[member].free_us, events[row].intended_us, service[0].open_us)
     if at_us >= until_us:
         return False
     if service[0].gap_us:
         close_gate(service, at_us)
-    commit(events, base, members, partitions, member, at_us)
-    members[member].first = event
+    commit(events, base, replicas, partitions, member, at_us)
+    replicas[member].first = event
     events[row].next, events[row].polls = NONE, True  # a batch of its own
     events[row].started_us = at_us
-    at_us += service_us(service, events[row].demand_us, members, member, at_us)
+    at_us += service_us(service, events[row].demand_us, replicas, member, at_us)
     events[row].done_us = at_us
     events[row].replica = member
-    members[member].free_us = at_us
-    place = 0
-    while True:
-        child = 2 * place + 1
-        if child >= len(heap):
-            break
-        if child + 1 < len(heap) and _is_free_earlier(members, heap[child + 1], heap[child]):
-            child += 1
-        if not _is_free_earlier(members, heap[child], member):
-            break
-        heap[place] = heap[child]
-        place = child
-    heap[place] = member
+    replicas[member].free_us = at_us
     return True
 
 
 @compiled
-def _is_free_earlier(members: Rows, one: int, other: int) -> bool:
-    if members[one].free_us != members[other].free_us:
-        return bool(members[one].free_us < members[other].free_us)
-    return one < other
-
-
-@compiled
 def serve(
-    events: Rows, base: int, members: Rows, partitions: Rows, service: Rows, heap: Heap, event: int, until_us: int
+    events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, members: Ints, event: int, until_us: int
 ) -> int:
     """Let members acquire the events from `event` on before `until_us`. Return the next one."""
-    while event < base + len(events) and acquire(events, base, members, partitions, service, heap, event, until_us):
+    while event < base + len(events) and acquire(events, base, replicas, partitions, service, members, event, until_us):
         event += 1
     return event

@@ -4,23 +4,21 @@ They contain only a part of the run, short enough for the processor's cache.
 """
 
 from abc import ABC, abstractmethod
-from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.simulator.arrivals import Arrivals, check_next
-from autoscaler.simulator.chance import BLOCK, ServiceTimes
+from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.chance import ServiceTimes
 
 Rows = NDArray[np.void]
 """An array of records: one row per event, replica or partition."""
 
 NONE: Final = -1
 NEVER: Final = 1 << 62
-LOADED_AT_ONCE: Final = 2 * BLOCK
-"""Events that are loaded together."""
 
 EVENT: Final = np.dtype(
     [
@@ -77,61 +75,57 @@ SERVICE: Final = np.dtype(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ServedEvents:
-    """Outcomes of the events first … first + len − 1."""
+class Events:
+    """Consecutive events by their numbers. Times are in µs since the start of the run."""
 
-    first: int
+    intended_us: NDArray[np.int64]
+    partition: NDArray[np.int32]
     started_us: NDArray[np.int64]
     done_us: NDArray[np.int64]
     replica: NDArray[np.int32]
+    """Number of the replica that finished the event first."""
+
+    def __len__(self) -> int:
+        return len(self.intended_us)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Events"]) -> "Events":
+        """Return the events of all parts."""
+        columns = {name: [getattr(part, name) for part in parts] for name in cls.__dataclass_fields__}
+        return cls(**{name: np.concatenate([np.empty(0, EVENT[name]), *column]) for name, column in columns.items()})
 
 
 class Window:
-    """Rows of the events base … loaded − 1. Later events wait in the chunks in which they were fed."""
+    """Rows of the events base … loaded − 1."""
 
     def __init__(self, service: ServiceTimes) -> None:
         self._service = service
-        self._fed: deque[Arrivals] = deque()
-        self._skip = 0
-        """Events of the first chunk that are already loaded."""
         self.rows: Rows = np.empty(0, EVENT)
         self.base = 0
         self.loaded = 0
-        self.next_us = NEVER
-        """Arrival of the first event that is not loaded, µs."""
 
-    def feed(self, arrivals: Arrivals) -> None:
-        """Add a chunk of at least one event."""
-        self._fed.append(arrivals)
-        if len(self._fed) == 1:
-            self._look_ahead()
+    def load(self, arrivals: Arrivals, *, oldest: int, arrived: int) -> None:
+        """Add the next events, each linked to its successor. Rows before `oldest` may be overwritten.
 
-    def load(self, oldest: int) -> None:
-        """Load the next events, each linked to its successor. Rows before `oldest` may be overwritten."""
-        arrivals = self._fed[0]
-        count = min(len(arrivals) - self._skip, LOADED_AT_ONCE - self.loaded % BLOCK)
+        arrived: number of the first event that has not arrived.
+        """
+        count = len(arrivals)
         self._make_room(count, oldest)
         rows = self.rows[self.loaded - self.base : self.loaded - self.base + count]
-        rows["intended_us"] = arrivals.intended_us[self._skip : self._skip + count]
-        rows["partition"] = arrivals.partition[self._skip : self._skip + count]
+        rows["intended_us"] = arrivals.intended_us
+        rows["partition"] = arrivals.partition
         rows["demand_us"] = self._service.demands_us(self.loaded, count)
         rows["done_us"] = NEVER
         rows["next"] = np.arange(self.loaded + 1, self.loaded + count + 1)
         rows["next"][-1] = NONE
+        if arrived < self.loaded:  # else the last row may already be in a chain
+            self.rows["next"][self.loaded - 1 - self.base] = self.loaded
         self.loaded += count
-        self._skip += count
-        if self._skip == len(arrivals):
-            self._fed.popleft()
-            self._skip = 0
-        self._look_ahead()
 
-    def outcomes(self, first: int, end: int) -> ServedEvents:
+    def outcomes(self, first: int, end: int) -> Events:
         """Return a copy of the outcomes of the events first … end − 1."""
         rows = self.rows[first - self.base : end - self.base]
-        return ServedEvents(first, rows["started_us"].copy(), rows["done_us"].copy(), rows["replica"].copy())
-
-    def _look_ahead(self) -> None:
-        self.next_us = int(self._fed[0].intended_us[self._skip]) if self._fed else NEVER
+        return Events(**{name: rows[name].copy() for name in Events.__dataclass_fields__})
 
     def _make_room(self, count: int, oldest: int) -> None:
         if self.loaded - self.base + count <= len(self.rows):
@@ -166,11 +160,11 @@ class EventServer(ABC):
         self._events = Window(service)
         self._arrived = 0
         """Number of the first event that has not arrived."""
-        self.now_us = self._newest_us = 0
+        self.now_us = 0
         """Every event that starts before this time has started."""
-        self._collected: list[ServedEvents] = []
+        self._collected: list[Events] = []
         """Stored outcomes that were not taken. `_collected_until` is the event after them."""
-        self._collected_until = self._taken = 0
+        self._collected_until = 0
 
     def add_replica(self) -> int:
         """Add a replica without partitions. Return its number. Numbers start at 0."""
@@ -184,24 +178,20 @@ class EventServer(ABC):
         return number
 
     def feed(self, arrivals: Arrivals) -> None:
-        """Add the next events. Raises ValueError for events out of order, of the past, or of unknown partitions."""
-        check_next(arrivals, earliest_us=max(self.now_us, self._newest_us), partitions=len(self._partitions))
-        if len(arrivals):
-            self._newest_us = int(arrivals.intended_us[-1])
-            self._events.feed(arrivals)
+        """Add the next events, at least one. They must not be earlier than events before them, nor in the past."""
+        self._collect()
+        self._events.load(arrivals, oldest=self._oldest_needed(), arrived=self._arrived)
 
     def produced(self) -> NDArray[np.int64]:
         """Return the number of events that have arrived (intended < now), by partition."""
         produced: NDArray[np.int64] = self._partitions["produced"].copy()
         return produced
 
-    def take(self) -> ServedEvents:
+    def take(self) -> Events:
         """Return the new outcomes of finished events, up to the first unfinished one."""
         self._collect()
-        first, self._taken = self._taken, self._collected_until
         parts, self._collected = self._collected, []
-        fields = ("started_us", "done_us", "replica")
-        return ServedEvents(first, *(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
+        return Events.joined(parts)
 
     def late(self) -> NDArray[np.int64]:
         """Return the number of late events of each replica until now."""
@@ -214,17 +204,18 @@ class EventServer(ABC):
     def _collect(self) -> None:
         """Store the outcomes of finished events, so that their rows can be reused."""
 
+    @abstractmethod
+    def _oldest_needed(self) -> int:
+        """Return the number of the first event whose row is still needed."""
+
     def _late_with(self, replicas: NDArray[np.int32]) -> NDArray[np.int64]:
         counts = np.bincount(replicas, minlength=len(self._replicas))
         counts[: len(self._late)] += self._late
         return counts
 
-    def _store(self, served: ServedEvents) -> None:
-        first, self._collected_until = self._collected_until, served.first + len(served.done_us)
-        intended_us = self._events.rows[first - self._events.base : self._collected_until - self._events.base][
-            "intended_us"
-        ]
-        self._late = self._late_with(served.replica[served.done_us - intended_us > self._target_us])
+    def _store(self, served: Events) -> None:
+        self._collected_until += len(served)
+        self._late = self._late_with(served.replica[served.done_us - served.intended_us > self._target_us])
         self._collected.append(served)
 
     def _state(self) -> tuple[Rows, int, Rows, Rows]:

@@ -20,41 +20,28 @@ from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError, Policy, urgent_of
 from autoscaler.records import decision_record, not_ready_record
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
-from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.observation import OffsetObserver
-from autoscaler.simulator.outcome import Events, Outcomes, repeated
-from autoscaler.simulator.pool import Pool
-from autoscaler.simulator.rebalance import RebalanceModel, ShareGroup, make_rebalance_model
+from autoscaler.simulator.outcome import Outcomes, repeated
+from autoscaler.simulator.rebalance import make_engine
+from autoscaler.simulator.rows import Events
 from autoscaler.simulator.settings import Change, SimulationSettings
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from contracts.rebalance_protocol import RebalanceProtocol
 
 TICKS_TO_RECOVER: Final = 1000
 """Ticks after the end within which a policy must replace a replica that died shortly before."""
 
 
 class Simulation:
-    """A simulated group with its engine and timed actions. For a share group the engine is a Pool.
+    """A simulated group with its engine and timed actions.
 
     keep: whether events and plans are kept; else only latencies.
     """
 
     def __init__(self, workload: Workload, settings: SimulationSettings, *, keep: bool = True) -> None:
-        service = ServiceTimes(settings.service, settings.seed)
         self.outcomes = Outcomes(keep=keep)
         self.agenda = Agenda()
-        target_us = round(settings.latency_target_s * 1e6)
-        self.engine: Engine | Pool
-        rebalance: RebalanceModel
-        if settings.rebalance.rebalance_protocol is RebalanceProtocol.SHARE:
-            pool = Pool(workload.partitions, service, target_us=target_us)
-            self.engine, rebalance = pool, ShareGroup(pool, self.agenda)
-        else:
-            engine = Engine(workload.partitions, service, poll_events=settings.poll_events, target_us=target_us)
-            self.engine = engine
-            rebalance = make_rebalance_model(settings.rebalance, engine, self.agenda, settings.seed)
+        self.engine, rebalance = make_engine(workload.partitions, settings, self.agenda)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
         self._feed = Feed(workload, self._feed_engine, look_back_us=look_back_us)
         self._observer = OffsetObserver(self.engine, self._feed.slots, settings)
@@ -99,7 +86,6 @@ class Simulation:
     def _feed_engine(self, arrivals: Arrivals) -> None:
         self.outcomes.add(self.engine.take())
         self.engine.feed(arrivals)
-        self.outcomes.add_arrivals(arrivals)
 
 
 class SimulatedJournal:

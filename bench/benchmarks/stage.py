@@ -13,7 +13,6 @@ import psutil
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from autoscaler.live.kafka import client_config
 from bench import BenchError
 from bench.benchmark import Option, QuickBenchmark, Row, Tools, check, environ_of
 from bench.benchmarks import demo
@@ -21,6 +20,7 @@ from bench.benchmarks.load import Loads
 from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
 from contracts.events import Timeline
+from contracts.preflight import client_config
 from contracts.settings import unknown_name
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import until

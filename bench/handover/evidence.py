@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from autoscaler.live.kafka import client_config
 from autoscaler.live.progress_reader import ProgressReader
 from contracts.connection import Connection
+from contracts.preflight import client_config
 from contracts.progress import Progress
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
 

@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 from confluent_kafka import Producer
 
-from autoscaler.live.kafka import client_config
 from autoscaler.packing.owners import round_robin
 from bench import BenchError
 from bench.benchmark import Option, QuickBenchmark, Row, Tools, all_exist, check, environ_of
@@ -24,6 +23,7 @@ from bench.handover.windows import SERVICE_TIME_S, TAIL_US
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
+from contracts.preflight import client_config
 from contracts.progress import ReplicaState
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.topics import Group, Topic, qualified

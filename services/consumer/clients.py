@@ -24,7 +24,6 @@ from services.consumer.fetching import BatchFetcher
 from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output, ProgressReporter, limit_batches
 from services.consumer.plan_reader import PlanReader
-from services.consumer.poller import BUSY_FETCH_WAIT_MS
 from services.consumer.topic_facts import RecordSizes
 from services.consumer.transaction import Transactions
 
@@ -95,7 +94,6 @@ class Clients:
             heartbeat_interval_ms=int(options.heartbeat_s * 1000),
             rebalance_timeout_ms=int(options.rebalance_timeout_s * 1000),
             max_poll_interval_ms=POLL_INTERVAL_MS,
-            fetch_max_wait_ms=BUSY_FETCH_WAIT_MS,
             max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
             fetch_max_bytes=MAX_POLL_BYTES,
             max_poll_records=MAX_POLL_RECORDS,
@@ -113,8 +111,8 @@ class Clients:
         if self.transactions:
             starts.append(self.transactions.start)
         await run_all(*(retry_until(start, unreachable, deadline=deadline) for start in starts))
-        BatchFetcher.adopt(self.consumer._fetcher)
         await self._check_topics(deadline)
+        BatchFetcher.adopt(self.consumer)
         self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
         self.assignor.group_generation = lambda: int(self.coordinator.generation)
         self.assignor.on_unknown_partitions = self.consumer._client.force_metadata_update

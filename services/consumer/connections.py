@@ -6,7 +6,7 @@ that a partition has a new leader. An offset query would be sent to the old lead
 
 If a fetch finds no records, the broker delays its answer, and answers nothing else on that connection meanwhile. So a
 fetch can be recalled: the client ignores its answer and sends the next fetch on a second connection. A partition that
-was just taken does not wait for the delayed answer.
+was just taken does not wait for the delayed answer. `PromptFetcher` sends each next fetch at once.
 """
 
 import asyncio
@@ -16,11 +16,10 @@ from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import CloseReason
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import for_code
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
-
-from contracts.clock import monotonic_s
 
 CONNECT_WAIT_SHARE: Final = 1 / 4
 """How long a request waits for a connection, as a share of the request time-out. Then the metadata is refreshed."""
@@ -84,6 +83,12 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
         return has_timed_out and time.monotonic() - connection._last_action > self._request_timeout_ms / 1000
 
 
+BUSY_FETCH_WAIT_MS: Final = 25
+"""How long a broker may delay an empty fetch. A partition that the fetch does not include, because its backlog was full
+or not polled yet, waits for its end."""
+IDLE_FETCH_WAIT_MS: Final = 500
+"""The same while no events arrive and the fetch can be recalled, so that hundreds of idle members do not keep a broker
+busy."""
 FETCH_GROUPS: Final = ("fetch", "fetch again")
 """Connection groups for fetches, so that other requests never wait behind a fetch."""
 
@@ -91,15 +96,15 @@ FETCH_GROUPS: Final = ("fetch", "fetch again")
 class RecallingClient(Client):
     """The consumer's client, which can recall fetches."""
 
-    recalled_s: float
-    """When fetches were last recalled, by `monotonic_s`."""
+    is_idle: bool
+    """Whether the last poll found no records, and no partition is paused."""
     _fetch_connections: "dict[Any, _FetchConnections]"
 
     @classmethod
     def adopt(cls, client: Any) -> None:
         """Replace the class of `client`, which must not have connected yet."""
         super().adopt(client)
-        client.recalled_s = -float("inf")
+        client.is_idle = False
         client._fetch_connections = {}
 
     async def send(self, node_id: Any, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
@@ -107,6 +112,7 @@ class RecallingClient(Client):
         if not isinstance(request, FetchRequest):
             return await super().send(node_id, request, group=group)
         pair = self._fetch_connections.setdefault(node_id, _FetchConnections())
+        request._max_wait_ms = IDLE_FETCH_WAIT_MS if self.is_idle and pair.is_free(pair.other) else BUSY_FETCH_WAIT_MS
         answer, recalled = pair.sent(asyncio.ensure_future(super().send(node_id, request, group=pair.next)))
         self._open(node_id, pair.other)
         try:
@@ -120,7 +126,6 @@ class RecallingClient(Client):
 
     def recall(self) -> None:
         """Recall the fetch at every broker, except brokers that have not answered the previously recalled fetch."""
-        self.recalled_s = monotonic_s()
         for connections in self._fetch_connections.values():
             connections.swap()
 
@@ -147,11 +152,30 @@ class _FetchConnections:
 
     def swap(self) -> None:
         """Recall the fetch in progress, if the other connection is free."""
-        if self._is_free(self.next) or not self._is_free(self.other):
+        if self.is_free(self.next) or not self.is_free(self.other):
             return
         self.next, self.other = self.other, self.next
         if self._recalled is not None and not self._recalled.done():
             self._recalled.set_result(None)
 
-    def _is_free(self, group: str) -> bool:
+    def is_free(self, group: str) -> bool:
+        """Return whether no fetch on this connection waits for its answer."""
         return group not in self._answers or self._answers[group].done()
+
+
+class PromptFetcher(Fetcher):  # type: ignore[misc]  # aiokafka ships no types
+    """Sends the next fetch as soon as one has ended.
+
+    For aiokafka a broker is busy until the turn of the event loop after the end of its fetch. If a poll or a handover
+    wakes the fetcher before that turn, aiokafka sends nothing and sleeps for 0.2 s.
+    """
+
+    @classmethod
+    def adopt(cls, consumer: Any) -> None:
+        """Replace the class of the fetcher of `consumer`, which was started."""
+        consumer._fetcher.__class__ = cls
+
+    def _get_actions_per_node(self, assignment: Any) -> Any:
+        fetches, queries, sleep_s, *others = super()._get_actions_per_node(assignment)
+        has_ended = len(self._in_flight) > len(self._pending_tasks)
+        return fetches, queries, 0.0 if has_ended else sleep_s, *others

@@ -24,7 +24,7 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from services.consumer.assignor import decode_subscription
 from services.consumer.lease import Lease
-from services.consumer.poller import change_assignment, recall_fetches
+from services.consumer.poller import change_assignment
 from services.consumer.requests import stable_offset_fetch, stable_offsets
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     _consumer: Any
     _topic: str
     _group_subscription: Any
+    _retry_backoff_ms: int
 
     @classmethod
     def adopt(cls, consumer: Any, topic: str) -> "PlanCoordinator":
@@ -72,11 +73,11 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     async def _do_rejoin_group(self, subscription: Any) -> bool:
         if not subscription.active:  # left meanwhile: aiokafka would still join, and the group would wait for it
             return False
-        self.is_joining = True
+        self.is_joining, backoff_ms = True, self._retry_backoff_ms
         try:
             return bool(await super()._do_rejoin_group(subscription))
         finally:
-            self.is_joining = False
+            self.is_joining, self._retry_backoff_ms = False, backoff_ms
 
     async def _perform_assignment(self, response: Any) -> Any:
         """Decide among all members. In aiokafka's own method, one unreadable member would fail each rebalance."""
@@ -119,6 +120,8 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         async with self._extended_timeout(request):
             answer = await super()._send_req(request)
         self._renew_lease(request, answer, sent_s, in_rebalance)
+        if isinstance(request, SyncGroupRequest) and answer.error_code == RebalanceInProgressError.errno:
+            self._retry_backoff_ms = 0  # others have joined again already, and wait for this member
         return answer
 
     def reset_generation(self) -> None:
@@ -171,7 +174,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
             await self._stop_commit_offsets_refresh_task()
             self.start_commit_offsets_refresh_task(self._subscription.subscription.assignment)
         elif has_new:
-            recall_fetches(self._consumer)
+            self._client.recall()  # new partitions are fetched at once
 
     async def committed_offsets(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
         """Return the committed offsets of `partitions`, and the partitions whose offset belongs to another log.

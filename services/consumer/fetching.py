@@ -6,23 +6,24 @@ aiokafka makes an object of its own of each record, one by one. That costs more 
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from aiokafka.consumer.fetcher import Fetcher, FetchResult, PartitionRecords
+from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
 from aiokafka.structs import TopicPartition
 
 from contracts.unpacking import Batch, Records
+from services.consumer.connections import PromptFetcher
 
 CHUNK_RECORDS: Final = 500
 """Most records that are handed over at once. A poll exceeds its limit of records by less."""
 
 
-class BatchFetcher(Fetcher):  # type: ignore[misc]  # aiokafka ships no types
+class BatchFetcher(PromptFetcher):
     """Returns records as they were unpacked, with offset, timestamp, key, value and headers."""
 
     @classmethod
-    def adopt(cls, fetcher: Any) -> None:
-        """Replace the class of `fetcher`, which must not have fetched yet."""
-        fetcher.__class__ = cls
-        fetcher._records = _Results()
+    def adopt(cls, consumer: Any) -> None:
+        """Replace the class of the fetcher of `consumer`, which was started and has not fetched yet."""
+        super().adopt(consumer)
+        consumer._fetcher._records = _Results()
 
     async def fetched_records(
         self,
@@ -56,7 +57,7 @@ class _Results(dict[TopicPartition, Any]):
         super().__setitem__(at, result)
 
 
-class _PartitionChunks(PartitionRecords):  # type: ignore[misc]
+class _PartitionChunks(PartitionRecords):  # type: ignore[misc]  # aiokafka ships no types
     """Iterates over chunks. Aborted transactions and control batches are left out."""
 
     def _consumer_record(self, tp: TopicPartition, chunk: "_Chunk") -> list[Any]:

@@ -12,7 +12,7 @@ from aiokafka.structs import TopicPartition
 from contracts.plan import PlanRecord, decode_plan
 from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, poll_limit
 from contracts.validation import DECODE_ERRORS
-from services.consumer.connections import Client
+from services.consumer.connections import Client, PromptFetcher
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ class PlanReader:
     async def connect(self) -> None:
         """Connect. May be called again after an error."""
         await self._consumer.start()
+        PromptFetcher.adopt(self._consumer)
 
     async def read_to_end(self) -> None:
         """Read all plans that exist now."""

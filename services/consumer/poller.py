@@ -71,7 +71,7 @@ class Poller:
             except Exception as error:  # of one of aiokafka's own tasks
                 raise ReplicaError(f"Kafka client failed ({describe_error(error)}); restart the replica") from error
             self._problem_since_s = None
-            set_fetch_wait(self._consumer, is_idle=not batches and not self._queues.full_partitions)
+            self._consumer._client.is_idle = not batches and not self._queues.full_partitions
             received_us = now_us()
             for at, records in batches.items():
                 self._queues.put(at.partition, records, received_us)
@@ -99,13 +99,6 @@ class Poller:
             pause_or_resume(at)
 
 
-BUSY_FETCH_WAIT_MS: Final = 25
-"""How long a broker may delay an empty fetch. A partition that the fetch does not include, because its backlog was full
-or not polled yet, waits for its end."""
-IDLE_FETCH_WAIT_MS: Final = 500
-"""The same while no events arrive, so that hundreds of idle members do not keep a broker busy."""
-MIN_QUIET_S: Final = 1.0
-"""Time since the last recall after which the recalled fetch is surely answered, so that the next can be recalled."""
 NO_POSITION: Final = -1
 """Position of a removed partition. No fetch has it, so every response for the partition is ignored. Without a position,
 a search for positions in progress would wait for ever for this partition's."""
@@ -143,18 +136,6 @@ def change_assignment(
     state._notify_assignment_waiters()
     fetcher._notify(fetcher._wait_consume_future)
     return is_new
-
-
-def recall_fetches(consumer: Any) -> None:
-    """Recall the fetches in progress, so that new partitions are fetched at once."""
-    consumer._client.recall()
-    consumer._fetcher._fetch_max_wait_ms = BUSY_FETCH_WAIT_MS
-
-
-def set_fetch_wait(consumer: Any, *, is_idle: bool) -> None:
-    """Set how long brokers delay an empty fetch. is_idle: a whole poll found no records, and no partition is paused."""
-    is_quiet = is_idle and monotonic_s() - consumer._client.recalled_s > MIN_QUIET_S
-    consumer._fetcher._fetch_max_wait_ms = IDLE_FETCH_WAIT_MS if is_quiet else BUSY_FETCH_WAIT_MS
 
 
 def _replace(assignment: Any, partition: TopicPartition, on_out_of_range: Callable[[int], None]) -> None:

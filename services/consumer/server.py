@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
 from contracts.clock import monotonic_s, now_us
-from contracts.progress import LATENCY_BOUNDS, ServiceTimes
+from contracts.progress import LATENCY_BOUNDS
 from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES
 from services.common import traces
 from services.common.records import KEY_LIMIT, LETTER_LIMIT, Refusal, dead_letter, encode, letter_key, order_id_in
@@ -48,7 +48,6 @@ class Server:
         self._timeout_s = options.handler_timeout_s
         self._unfinished: set[asyncio.Future[object]] = set()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._service_times_s: list[float] = []
         self._calls: dict[Batch, tuple[float, asyncio.Future[Any]]] = {}
         """Batch at work → when its handler, or awaitable, began (s), and the future to cancel if that is late."""
         self._timer: asyncio.TimerHandle | None = None
@@ -81,11 +80,6 @@ class Server:
         """Raise the error of an awaitable that a handler returned, if that error ends the consumer."""
         await self._failure
 
-    def service_times(self) -> ServiceTimes:
-        """Return the service times of the events handled since the last call."""
-        times_s, self._service_times_s = self._service_times_s, []
-        return service_times(times_s)
-
     def longest_handler_s(self) -> float:
         """Return the age of the oldest handler call in progress (s); 0 without one."""
         return monotonic_s() - min(began_s for began_s, _ in self._calls.values()) if self._calls else 0.0
@@ -115,7 +109,6 @@ class Server:
                 task.uncancel()
             queue.handler_returned(batch)
         self.busy_s += spent_s
-        self._service_times_s.append(spent_s / len(events))
         if error is not None:
             self._queues.offer(queue)
             await self._handle_failure(queue, batch, events, error)
@@ -219,14 +212,6 @@ class Server:
 
     def _timeout_error(self, what: str) -> TimeoutError:
         return TimeoutError(f"{what} was not done within {self._timeout_s:g} s (handler_timeout_s)")
-
-
-def service_times(times_s: Sequence[float]) -> ServiceTimes:
-    """Return count, mean and maximum of service times (s)."""
-    if not times_s:
-        return ServiceTimes()
-    mean_us, max_us = 1e6 * sum(times_s) / len(times_s), 1e6 * max(times_s)
-    return ServiceTimes(events=len(times_s), mean_us=round(mean_us), max_us=round(max_us))
 
 
 MAX_ERROR_CHARS: Final = 1000

@@ -85,7 +85,6 @@ class Vitals:
             latencies=tuple(self.server.latency_counts),
             rebalances=self.handover.rebalances,
             at_us=now_us(),
-            service=self.server.service_times(),
             recent_rebalances=recent_rebalances,
             problems=shorten_reasons((*health.reasons, *health.notes)),
             host=socket.gethostname(),

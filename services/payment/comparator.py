@@ -21,7 +21,7 @@ from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
 from services.common.records import ServiceError, encode
 from services.consumer import Event
-from services.consumer.server import encode_dead_letter, service_times
+from services.consumer.server import encode_dead_letter
 from services.payment.domain import settled_payment
 from services.payment.replica import ReplicaSettings, ServerDeadlines, ServiceTimes
 
@@ -103,19 +103,16 @@ class Replica:
         self._settings = settings
         self._times = ServiceTimes(settings)
         self._deadlines = ServerDeadlines()
-        self._begun_s = 0.0
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"
         self._owned: dict[int, int | None] = {}
         """Partition → next offset to serve; None until the first event."""
-        self._service_s: list[float] = []
         self._processed = self._rebalances = 0
         self._state = ReplicaState.WARM
         self.member_id = ""
 
     def begin(self, key: bytes | None, *, idle: bool) -> float:
         """Start one event and return the end of its service. idle: no event was waiting when the last one ended."""
-        self._begun_s = time.monotonic()
-        return self._deadlines.begin(self._begun_s, self._times.service_time_s(key, now_us()), idle=idle)
+        return self._deadlines.begin(time.monotonic(), self._times.service_time_s(key, now_us()), idle=idle)
 
     def finish(self, event: Event) -> tuple[Topic, bytes | None, bytes]:
         """End the event's service. Return topic (without the namespace), key and value of the output."""
@@ -126,7 +123,6 @@ class Replica:
         except Exception as error:  # no record may stop the replica
             output = (Topic.DEAD_LETTERS, *encode_dead_letter(Group.PAYMENT, event, error, now_us()))
         self._processed += 1
-        self._service_s.append(time.monotonic() - self._begun_s)
         if event.partition in self._owned:
             self._owned[event.partition] = event.offset + 1
         return output
@@ -145,8 +141,7 @@ class Replica:
             self._owned.pop(partition, None)
 
     def report(self, *, stopping: bool = False) -> Progress:
-        """Return the current report. Service times are those since the last report."""
-        service_s, self._service_s = self._service_s, []
+        """Return the current report."""
         return Progress(
             replica=self._settings.replica,
             incarnation=self._incarnation,
@@ -162,6 +157,5 @@ class Replica:
             busy_us=round(self._deadlines.busy_s * 1e6),
             rebalances=self._rebalances,
             at_us=now_us(),
-            service=service_times(service_s),
             host=socket.gethostname(),
         )

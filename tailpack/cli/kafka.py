@@ -31,10 +31,13 @@ def start(
             min=1, max=9, help="Number of brokers; with 3, each event has 3 copies.", show_default="1, or as before"
         ),
     ] = None,
+    planned: Annotated[
+        bool | None, typer.Option(help="For consumers = assigned.", show_default="no, or as before")
+    ] = None,
 ) -> None:
     """Start brokers (KRaft nodes) that run until `tailpack kafka stop`; print their addresses."""
     console = Console()
-    kafka = Broker(folder, brokers)
+    kafka = Broker(folder, brokers, is_planned=planned)
     ensure("kafka", lambda sentence: console.print(sentence, highlight=False))
     with console.status("starting Apache Kafka"):
         address = kafka.start(port)
@@ -127,8 +130,7 @@ def create(
         connection, scaled = configured.connection, configured.settings
         topics.create_control_topics(connection, scaled, partitions)
         created = ", ".join(qualified(connection.namespace, topic) for topic in CONTROL)
-        is_led = configured.settings.consumers == "led"
-        rights = acls.of_group(connection.namespace, scaled, outputs or (), is_led=is_led)
+        rights = acls.of_group(connection.namespace, scaled, outputs or (), consumers=configured.settings.consumers)
     else:
         from bench.scenario import load_scenario  # noqa: PLC0415
 

@@ -39,6 +39,12 @@ COMMANDS: Final = (
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
     ("topics create", "tailpack.cli.kafka:create", f"topics create demo {SERVER_OPTION} --namespace mine", OWN),
     ("record", "tailpack.cli.run:record", f"record {SERVER_OPTION} --topic orders --out orders.parquet", OWN),
+    (
+        "backtest",
+        "tailpack.cli.backtest:backtest",
+        "backtest --trace orders.parquet --current 'keda lagThreshold=500' --service-time 5ms",
+        DECIDE,
+    ),
     ("simulate", "tailpack.cli.simulate:simulate", "simulate w1 --policy keda-hpa", DECIDE),
     ("compare", "tailpack.cli.campaigns:compare", "compare w1 taxi --policy tail-aware --policy linear", DECIDE),
     ("optimum", "tailpack.cli.simulate:optimum", "optimum w1", DECIDE),

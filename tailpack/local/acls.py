@@ -41,18 +41,21 @@ Rights = dict[str, list[Right]]
 """Role → its rights. A role is a service with its own principal."""
 
 
-def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = (), *, is_led: bool = False) -> Rights:
+def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = (), *, consumers: str = "ours") -> Rights:
     """Return the rights of an autoscaler, the replicas that it scales, KEDA's scaler, and a shadow.
 
-    outputs: topics that the replicas write. is_led: the autoscaler is a member of the group.
+    outputs: topics that the replicas write. consumers: setting of the autoscaler.
     """
     group, events = scaled.group_in(namespace), scaled.topic_in(namespace)
     plans, journal, progress = (_topic(namespace, topic) for topic in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS))
     observed = [Right(ResourceType.TOPIC, events, ("Describe",)), Right(ResourceType.GROUP, group, ("Describe",))]
     reader = Right(ResourceType.GROUP, qualified(namespace, "autoscaler.reader"), ("Describe",))
+    named = Right(ResourceType.TOPIC, "tailpack-plan-", ("Describe",), is_prefix=True)
+    planner = [Right(ResourceType.GROUP, group, ("Read", "Alter_Configs")), named]
     return {
         "autoscaler": [
-            *([Right(ResourceType.GROUP, group, READ)] if is_led else []),
+            *([Right(ResourceType.GROUP, group, READ)] if consumers == "led" else []),
+            *(planner if consumers in ("assigned", "auto") else []),
             *(*observed, plans(BOTH), journal(WRITE), progress(READ), reader),
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}-autoscaler", WRITE),
         ],
@@ -99,7 +102,7 @@ def commands(rights: Rights, users: Mapping[str, str]) -> list[str]:
     for role, right in ((role, right) for role, granted in rights.items() for right in granted):
         kind = right.kind.name.lower().replace("_", "-")
         words = ["--add", "--allow-principal", f"User:{users.get(role, role)}", f"--{kind}", right.name]
-        words += [word for operation in right.operations for word in ("--operation", operation)]
+        words += [word for operation in right.operations for word in ("--operation", operation.replace("_", ""))]
         words += ["--resource-pattern-type", "prefixed"] if right.is_prefix else []
         lines.append(f"kafka-acls {shlex.join(words)}")
     return lines

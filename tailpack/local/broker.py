@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
+from autoscaler.live.foreign.assignor import CLASS, build, jar_path
 from autoscaler.live.launchers.processes import process_identity
 from contracts.children import last_log_line
 from contracts.validation import DECODE_ERRORS
@@ -132,7 +133,8 @@ class Node:
 
     def _java(self, jars: Path) -> list[str]:
         settings = f"-Dlog4j2.configurationFile={self.folder.resolve() / 'log4j2.properties'}"
-        return [java(), settings, "-cp", str(jars / "*")]
+        assignor = [jar_path()] if CLASS in self.properties else []
+        return [java(), settings, "-cp", ":".join(map(str, [jars / "*", *assignor]))]
 
 
 class Broker:
@@ -143,6 +145,7 @@ class Broker:
     brokers: number of nodes; None: as many as the folder already has, else 1.
     properties: template of server.properties, with the placeholders of PROPERTIES.
     advertised_port: maps the port of a node to the port that it advertises, for example of a proxy; 0: the same port.
+    is_planned: whether brokers assign partitions by plans (`consumers = assigned`); None: as at their last start.
     Raises TailpackError if the folder has a different number of nodes.
     """
 
@@ -152,6 +155,7 @@ class Broker:
         brokers: int | None = None,
         properties: str = PROPERTIES,
         advertised_port: Callable[[int], int] = lambda _: 0,
+        is_planned: bool | None = None,
     ) -> None:
         self.folder = folder or default_folder()
         self._properties = properties
@@ -161,6 +165,9 @@ class Broker:
             what = f"holds a Kafka of {existing} broker{'s' if existing > 1 else ''}, not {brokers}"
             raise TailpackError(f"{self.folder} {what}; leave out --brokers, or choose another --folder")
         self._size = existing or brokers or 1
+        if is_planned or (is_planned is None and any(_is_planned(node) for node in self.nodes.values())):
+            self._properties += f"group.consumer.assignors={CLASS},range\n"
+            del self.nodes
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
@@ -188,6 +195,8 @@ class Broker:
         port: port of the first node; the others use the following ports. 0: the ports of the last start, or free ones.
         Raises TailpackError if a port is taken, Java is missing, or a node is not ready within 90 s.
         """
+        if any(node.pid and _is_planned(node) != (CLASS in node.properties) for node in self.nodes.values()):
+            raise TailpackError("a broker runs with the other assignor; stop it first: tailpack kafka stop")
         self._launch(self._states(port))
         return ",".join(self.addresses.values())
 
@@ -206,6 +215,8 @@ class Broker:
         """Start these nodes, and wait until each one serves clients. If one does not, stop them all."""
         java()  # raises before anything is written into the folder
         jars, nodes = ensure("kafka"), [self.nodes[state.node] for state in states]
+        if CLASS in self._properties:
+            build(jar_path(), jars, java())
         with ThreadPoolExecutor(max_workers=len(states) or 1) as pool:
             list(pool.map(lambda node, state: node.prepare(jars, state), nodes, states))
         deadline_s = time.monotonic() + READY_DEADLINE_S
@@ -234,6 +245,11 @@ class Broker:
 
     def _folder(self, number: int) -> Path:
         return self.folder / f"node-{number}"
+
+
+def _is_planned(node: Node) -> bool:
+    file = node.folder / "server.properties"
+    return file.exists() and CLASS in file.read_text(encoding="utf-8")
 
 
 def _stop(nodes: Sequence[Node]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from kafka_helpers import admin, create_topics, produce, wait_for
 from live_autoscaler import PARTITIONS, Autoscaler
 
-from autoscaler.live.group import HUNG_AFTER_S
+from autoscaler.live.silence import HUNG_AFTER_S
 from contracts.journal import ReplicaChange
 from contracts.topics import Topic, qualified
 

@@ -200,7 +200,7 @@ async def poll_is_limited() -> None:
 async def chunks() -> None:
     limit_unpacking()
     async with Fetching() as f:
-        BatchFetcher.adopt(f.fetcher)
+        BatchFetcher.adopt(f.consumer)
         f.change(ZERO, positions={ZERO: 1})
         await f.respond(lambda: None)
         with pytest.MonkeyPatch.context() as patch:

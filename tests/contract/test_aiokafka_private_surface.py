@@ -29,6 +29,7 @@ consumer.group_coordinator.GroupCoordinator: _on_join_prepare(previous_assignmen
     _perform_assignment(response)
     start_commit_offsets_refresh_task(assignment) _stop_commit_offsets_refresh_task() generation member_id group_id
     coordinator_id _client _subscription _group_subscription _closing _coordination_task _rebalance_timeout_ms
+    _retry_backoff_ms
     _cluster _metadata_snapshot _get_metadata_snapshot() _stop_heartbeat_task()
 producer.sender.Sender: _do_txn_offset_commit(offsets,group_id) _find_coordinator(coordinator_type,coordinator_key)
     _txn_manager
@@ -47,8 +48,9 @@ consumer.subscription_state.TopicPartitionState: __init__(assignment) await_rese
 producer.transaction_manager.TransactionManager: is_fatal_error() wait_for_transaction_end() _pending_txn_offsets
     transactional_id producer_id producer_epoch
 record.default_records._DefaultRecordBatchPy: _maybe_uncompress() _read_msg(decode_varint) _buffer
-consumer.fetcher.Fetcher: _notify(future) _records _wait_consume_future _fetch_max_wait_ms
-    fetched_records(partitions,timeout,max_records)
+consumer.fetcher.Fetcher: _notify(future) _records _wait_consume_future
+    _get_actions_per_node(assignment) fetched_records(partitions,timeout,max_records) _in_flight _pending_tasks
+protocol.fetch.FetchRequest: _max_wait_ms
 consumer.fetcher.FetchResult: _partition_records
 consumer.fetcher.PartitionRecords: _consumer_record(tp,record) _records next_fetch_offset
 conn.AIOKafkaConnection: close(reason,exc) _requests _last_action _request_timeout

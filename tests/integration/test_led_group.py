@@ -32,12 +32,16 @@ def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
     return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
 
 
+def settings_of(topic: str, group: str, **more: str) -> AutoscalerSettings:
+    return AutoscalerSettings(
+        policy="static", state_dir="unused", consumers="led", topic=topic, group=group, heartbeat_s=0.3,
+        replica_command="unused", led_protocols=("range", "cooperative-sticky"), **more,
+    )  # fmt: skip
+
+
 @contextmanager
 def leading(group: ForeignGroup, take_over: str = "wait", lines: list[str] | None = None) -> Iterator[Leader]:
-    settings = AutoscalerSettings(
-        policy="static", state_dir="unused", consumers="led", topic=group.topic, group=group.name,
-        take_over=take_over, heartbeat_s=0.3, replica_command="unused",
-    )  # fmt: skip
+    settings = settings_of(group.topic, group.name, take_over=take_over)
     leader = Leader(Connection(bootstrap_servers=group.kafka), settings, [].append if lines is None else lines.append)
     leader.start()
     try:
@@ -174,7 +178,7 @@ def test_a_group_that_cannot_be_led_is_left_alone(kafka, namespace, options, rea
     try:
         wait_for(lambda: member.poll(0.1) or member.assignment(), "its assignment")
         with pytest.raises(PreflightError, match=reason) as refused:
-            inspect(Connection(bootstrap_servers=kafka), namespace, ("range", "cooperative-sticky"))
+            inspect(Connection(bootstrap_servers=kafka), settings_of(namespace, namespace))
         assert len(str(refused.value).splitlines()) == 1
         assert member.assignment()
     finally:

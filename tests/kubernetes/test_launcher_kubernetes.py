@@ -15,7 +15,7 @@ from pod_nursery import DEPLOYMENT, Pods
 from pods import kubectl
 
 import autoscaler.live.launchers.kubernetes
-from autoscaler.live.launchers.api import ApiError
+from autoscaler.live.launcher import LauncherError
 from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
@@ -187,7 +187,7 @@ def test_an_object_that_another_client_changed_is_read_again(
         try:
             answers.append(200)
             return request(*words, **more)
-        except ApiError as refused:
+        except LauncherError as refused:
             answers[-1] = refused.status
             raise
 

@@ -61,6 +61,9 @@ class Wire:
         self.at.get(kind, lambda: None)()
         return self.answers[kind].pop(0)
 
+    async def ready(self, node: int, *, group: Any) -> bool:
+        return False
+
     def set_topics(self, topics: Any) -> None: ...
 
     async def _maybe_wait_metadata(self) -> None: ...
@@ -92,6 +95,12 @@ def joined(error: Any = None, *, leader: str = "me") -> SimpleNamespace:
 def synced() -> SimpleNamespace:
     share = ConsumerProtocolMemberAssignment(0, [(TOPIC, [0])], b"").encode()
     return SimpleNamespace(error_code=0, member_assignment=share)
+
+
+async def take_turns(count: int = 20) -> None:
+    """Let the event loop take `count` turns, in which no time passes."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 class Group:

@@ -8,7 +8,7 @@ import msgspec
 from hostile import EXTREMES, places
 
 from contracts.plan import Eviction, PlanRecord
-from contracts.progress import Progress, Rebalance, RebalanceKind, ReplicaState, ServiceTimes
+from contracts.progress import Progress, Rebalance, RebalanceKind, ReplicaState
 
 REBALANCE = Rebalance(
     generation=2,
@@ -28,7 +28,7 @@ def full_report(replica: str, pid: int, incarnation: str, group: str) -> Progres
     return Progress(
         replica=replica, incarnation=incarnation, pid=pid, member_id=f"member-{pid}", generation=2, epoch=1,
         assigned_epoch=1, state=ReplicaState.MEMBER, partitions=(0, 1), positions={0: 9}, processed=99,
-        busy_us=500_000, late=1, latencies=(1,) * 8, rebalances=1, at_us=9, service=ServiceTimes(events=1),
+        busy_us=500_000, late=1, latencies=(1,) * 8, rebalances=1, at_us=9,
         recent_rebalances=(REBALANCE,), problems=("slow",), host="a", pages="a:1", group=group,
     )  # fmt: skip
 

@@ -66,9 +66,15 @@ class ForeignGroup:
             "auto.offset.reset": "earliest", "heartbeat.interval.ms": "300",
             "session.timeout.ms": str(self.session_ms), "partition.assignment.strategy": self.assignor,
         }  # fmt: skip
-        if self.client == "java":
+        if self.assignor == "consumer":  # brokers assign, by their own settings
+            names = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
+            options = {key: value for key, value in options.items() if key not in names} | {
+                "group.protocol": "consumer"
+            }
+        if self.client == "java" and self.assignor != "consumer":
             name = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}[self.assignor]
             options["partition.assignment.strategy"] = f"org.apache.kafka.clients.consumer.{name}"
+        if self.client == "java":
             start = [java(), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]
             start += [f"{compiled(self.folder.parent)}:{ensure('kafka')}/*", "PlainConsumer"]
         else:

@@ -85,7 +85,7 @@ class GroupWorld:
     def live(self, seconds: float) -> None:
         """Advance the time. All members stay healthy."""
         self.clock.advance(seconds)
-        for name in self.scaler.running:
+        for name in self.scaler.instances:
             self.reports.report(name, self.launcher.newest(name))
         self.group.advance()
 

@@ -1,1 +1,1 @@
-"""Plans for consumers that are not ours: the autoscaler leads their classic group and hands out its partitions."""
+"""Plans for consumers that are not ours: the autoscaler, or the brokers by its plans, assign them."""

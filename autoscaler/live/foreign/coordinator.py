@@ -1,4 +1,4 @@
-"""The coordinator of a classic group: requests to it, and what it knows of the members."""
+"""The coordinator of a group: requests to it, and what it knows of the members."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -36,6 +36,11 @@ class Coordinator:
             await self._client.bootstrap()
             self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
 
+    @property
+    def node(self) -> Any:
+        """Id of the broker."""
+        return self._node
+
     async def close(self) -> None:
         """Disconnect."""
         client, self._client = self._client, None
@@ -44,10 +49,11 @@ class Coordinator:
 
     async def send(self, kind: Any, *values: Any) -> Any:
         """Send a request of a kind in `wire`. A join may take long, so the membership has its own connection."""
+        named = {wire.DESCRIBE: [[self.group]], wire.DESCRIBE_ASSIGNED: [[self.group]], wire.TOPICS: []}
         is_own = kind in (wire.JOIN, wire.SYNC, wire.HEARTBEAT)
         connection = ConnectionGroup.COORDINATION if is_own else ConnectionGroup.DEFAULT
         limit_s = wire.REQUEST_TIMEOUT_S if kind is wire.JOIN else wire.ANSWER_TIMEOUT_S
-        request = wire.VersionedRequest(kind, [self.group] if kind is wire.DESCRIBE else self.group, *values)
+        request = wire.VersionedRequest(kind, *named.get(kind, [self.group]), *values)
         return await asyncio.wait_for(self._client.send(self._node, request, group=connection), limit_s)
 
     async def describe(self) -> Any:
@@ -77,11 +83,13 @@ class Coordinator:
 
 
 REASONS: Final = {
-    errors.GroupAuthorizationFailedError: "no right to lead it; allow READ on the group",
+    errors.GroupAuthorizationFailedError: "no right to join it; allow READ on the group",
+    errors.TopicAuthorizationFailedError: "no right to publish; allow DESCRIBE on the prefix tailpack-plan-",
+    errors.IncompatibleBrokerVersion: "its brokers are too old; consumers = assigned needs Kafka 4.0",
     errors.InconsistentGroupProtocolError: "its members use another assignor than those in led_protocols",
 }
 
 
 def describe_error(failed: BaseException) -> str:
-    """Return why the group cannot be led, for an operator."""
+    """Return why the group cannot be scaled, for an operator."""
     return REASONS.get(type(failed)) or f"{type(failed).__name__}: {failed}".rstrip(": ")

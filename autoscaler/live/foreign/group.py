@@ -16,7 +16,7 @@ JOIN_DEADLINE_S: Final = 30.0  # consumers with default settings notice the firs
 
 
 class LedGroup(LiveGroup):
-    """A LiveGroup whose reports and handovers come from a Leader."""
+    """A LiveGroup whose reports and handovers come from a Leader or a Planner."""
 
     def __init__(self, *arguments: Any, reports: Any, **more: Any) -> None:
         super().__init__(*arguments, reports=reports, **more)
@@ -39,7 +39,7 @@ class LedGroup(LiveGroup):
     def advance(self) -> None:
         """Take the due steps, then hand the plan in force to the leader. Raises FencedError."""
         if self._leader.is_fenced:
-            raise FencedError("Another autoscaler leads the group")
+            raise FencedError("Another autoscaler plans the group")
         super().advance()
         self._rebalance_time.observe(self._leader.take_pauses())
         self._leader.carry_out(self._publisher.in_force, self._led.replicas)

@@ -1,4 +1,4 @@
-"""The check before the autoscaler joins a group: it can be led, or one sentence says what prevents that."""
+"""The check before the autoscaler joins a group: it can be planned, or one sentence says what prevents that."""
 
 import asyncio
 from collections.abc import Collection
@@ -12,36 +12,62 @@ from aiokafka.errors import (
 )
 from confluent_kafka import ConsumerGroupType
 
+from autoscaler.live.foreign.broker_settings import brokers_without_assignor
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
+from autoscaler.live.foreign.planner import CLASSIC
 from autoscaler.live.foreign.wire import PLANNER, PROTOCOL_TYPE
 from autoscaler.live.kafka import describe_group
+from autoscaler.live.settings import AutoscalerSettings
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
 from contracts.preflight import PreflightError
 
-BY_BROKER: Final = "brokers assign its partitions (KIP-848); set group.protocol=classic at its consumers"
+INSTALL: Final = "install it, see docs/howto/scale-your-consumers.md; until then: tailpack shadow"
 LOADING_S: Final = 20.0  # longest wait for a coordinator that is not ready yet
 RETRY_S: Final = 0.5
 
 
-def inspect(connection: Connection, group: str, protocols: Collection[str]) -> str:
-    """Return what the autoscaler will do with the group, one sentence. Nothing is changed.
+def inspect(connection: Connection, settings: AutoscalerSettings) -> tuple[str, str]:
+    """Return the setting `consumers` that `auto` stands for, and one sentence: what the autoscaler will do and why.
 
-    protocols: assignors that it offers. Raises PreflightError if the group cannot be led.
+    Nothing is changed. Raises PreflightError if the autoscaler cannot plan the group.
     """
+    group, consumers = settings.group_in(connection.namespace), settings.consumers
     try:
         found = asyncio.run(_read(connection, group))
     except GroupCoordinatorNotAvailableError:  # a new cluster: it has no groups yet
         found = (0, group, "", "", "", [])
     except (KafkaError, OSError, TimeoutError) as failed:
         raise PreflightError(f"group {group} cannot be described: {describe_error(failed)}") from failed
-    by_broker = (described := describe_group(connection, group)) and described.type is ConsumerGroupType.CONSUMER
-    if reason := BY_BROKER if by_broker else _why_not(found, protocols):
+    described = describe_group(connection, group)
+    by_broker = described is not None and described.type is ConsumerGroupType.CONSUMER
+    if consumers == "auto":
+        consumers = "assigned" if by_broker else "ours" if found[4] == ASSIGNOR else "led"
+    if consumers == "ours":
+        return consumers, f"scales group {group}, whose members follow plans by themselves"
+    if consumers == "assigned":
+        members = found[5] if not by_broker else [one for one in described.members if one.member_id != PLANNER]
+        return consumers, _assigned(connection, group, len(members), is_classic=not by_broker and bool(members))
+    by_brokers = "brokers assign its partitions (KIP-848); set consumers = assigned, or group.protocol=classic"
+    if reason := by_brokers if by_broker else _why_not(found, settings.led_protocols):
         raise PreflightError(f"group {group} cannot be led: {reason}")
-    if not (members := [one for one in found[5] if one[1] != PLANNER]):
-        return f"leads group {group}, which is empty; its consumers must use one of {', '.join(protocols)}"
-    return f"joins group {group} ({len(members)} consumers, assignor {found[4]})"
+    if members := [one for one in found[5] if one[1] != PLANNER]:
+        return consumers, f"joins group {group} ({len(members)} consumers, assignor {found[4]})"
+    of = f"must use one of {', '.join(settings.led_protocols)}; if they use KIP-848, set consumers = assigned"
+    return consumers, f"leads group {group}, which is empty; its consumers {of}"
+
+
+def _assigned(connection: Connection, group: str, members: int, *, is_classic: bool) -> str:
+    if is_classic:
+        raise PreflightError(f"group {group} cannot be assigned: its {members} consumers {CLASSIC}")
+    line = f"plans group {group} ({members} consumers, KIP-848), whose partitions the brokers assign"
+    if (asked := brokers_without_assignor(connection)) is None:
+        return f"{line}; no right to see whether they have the assignor of tailpack"
+    lacking, brokers = asked
+    if len(lacking) == brokers:
+        raise PreflightError(f"group {group} cannot be assigned: no broker has the assignor of tailpack; {INSTALL}")
+    return f"{line}; brokers {lacking} lack the assignor of tailpack: {INSTALL}" if lacking else line
 
 
 def _why_not(found: Any, protocols: Collection[str]) -> str:

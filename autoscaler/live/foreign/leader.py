@@ -1,30 +1,22 @@
 """Leads a classic consumer group: joins without topics, and hands out partitions by the plan.
 
-A thread of its own sends heartbeats, so that a slow decision never costs the leadership. The membership is static. A
-restart within the session keeps the leadership and starts no rebalance.
+The membership is static. A restart within the session keeps the leadership and starts no rebalance.
 """
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from queue import SimpleQueue
+from dataclasses import replace
 from typing import Any, Final
 
 from aiokafka import errors
 from aiokafka.errors import NoError, for_code
 
 from autoscaler.live.foreign import wire
-from autoscaler.live.foreign.coordinator import Coordinator, describe_error
-from autoscaler.live.foreign.members import COOPERATIVE, Member, Replicas, assign
+from autoscaler.live.foreign.members import COOPERATIVE, Member, assign
+from autoscaler.live.foreign.membership import Membership, View
 from autoscaler.live.foreign.wire import PLANNER, Partitions, read_assignment, read_subscription
-from autoscaler.live.settings import AutoscalerSettings
 from contracts.clock import monotonic_s
-from contracts.connection import Connection
-from contracts.plan import PlanRecord
 
-RETRY_S: Final = 0.2
 FOLLOW_UP_S: Final = 0.05
 """Wait before the rebalance that hands out withheld partitions. It grows with each further one."""
 SIGN_OF_LIFE_S: Final = 1.0
@@ -33,57 +25,16 @@ SLOW_REBALANCE_S: Final = 10.0
 FENCED_INSTANCE_ID: Final = 82
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """The group after a rebalance."""
+class Leader(Membership):
+    """The autoscaler as the leader of a classic group."""
 
-    seen_s: float = 0.0
-    """Last time at which the coordinator confirmed this view (monotonic clock)."""
-    generation: int = -1
-    leads: bool = False
-    protocol: str = ""
-    epoch: int = 0
-    """Epoch of the plan that this rebalance carried out completely; 0: none."""
-    members: tuple[Member, ...] = ()
-    places: Mapping[str, Partitions] = field(default_factory=dict)
-    """Member id → its partitions, including those that it must still release."""
-
-
-class Leader:
-    """The autoscaler's membership in a group.
-
-    notify: called from the thread with lines for an operator.
-    """
-
-    def __init__(
-        self, connection: Connection, settings: AutoscalerSettings, notify: Callable[[str], None] = lambda _: None
-    ) -> None:
-        self._coordinator = Coordinator(connection, settings.group_in(connection.namespace))
-        self._topic, self._settings, self._notify = settings.topic_in(connection.namespace), settings, notify
-        self.view = View()
-        self.problem = ""
-        """Why the group is not led now; empty: it is. Like `view`, it may be read from another thread."""
-        self.is_fenced = False
-        """Whether another autoscaler joined under this instance id."""
-        self._pauses_s = SimpleQueue[float]()
-        self._given: tuple[PlanRecord | None, Replicas] = None, Replicas()
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._member, self._generation = "", -1
         self._counts: dict[str, int] = {}
         self._withheld_s = 0.0
         self._follow_ups = 0
         self._follow_up: asyncio.TimerHandle | None = None
-        self._loop = asyncio.new_event_loop()
-        self._due = asyncio.Event()
-        self._main: asyncio.Task[None]
-        self._thread = threading.Thread(target=self._run_thread, name="group leader", daemon=True)
-        self.start = self._thread.start
-        """Joins the group, in the background."""
-
-    def carry_out(self, plan: PlanRecord | None, replicas: Replicas) -> None:
-        """Set the plan and the running replicas. If that changes an owner, a rebalance begins."""
-        if (plan, replicas) != self._given and not self._loop.is_closed():
-            self._given = plan, replicas
-            self._loop.call_soon_threadsafe(self._compare)
 
     def _compare(self) -> None:
         """Rebalance if that would change an owner. After a restart the plan in force is usually carried out already."""
@@ -96,44 +47,13 @@ class Leader:
         else:
             self.view = replace(view, epoch=plan.epoch)
 
-    def take_pauses(self) -> list[float]:
-        """Return how long moved partitions had no owner since the last call, seconds (cooperative protocols)."""
-        return [self._pauses_s.get() for _ in range(self._pauses_s.qsize())]
+    async def _remove(self, members: list[Member]) -> None:
+        await self._coordinator.leave({member.id: member.instance_id or None for member in members})
 
-    def remove(self, members: Iterable[Member]) -> None:
-        """Let members leave whose processes have exited, so that the group does not wait for their sessions."""
-        leaving = {member.id: member.instance_id or None for member in members}
-        asyncio.run_coroutine_threadsafe(self._coordinator.leave(leaving), self._loop)
+    async def _leave(self) -> None:
+        await self._coordinator.leave({self._member: PLANNER})
 
-    def close(self, *, leave: bool) -> None:
-        """End the thread. leave: leave the group too. Else the membership lasts until the end of its session."""
-        if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self._end(leave=leave), self._loop)
-            self._thread.join(wire.ANSWER_TIMEOUT_S)
-
-    async def _end(self, *, leave: bool) -> None:
-        if leave:
-            await self._coordinator.leave({self._member: PLANNER})
-        self._main.cancel()
-
-    def _run_thread(self) -> None:
-        self._main = self._loop.create_task(self._run())
-        with suppress(asyncio.CancelledError):
-            self._loop.run_until_complete(self._main)
-        self._loop.close()
-
-    async def _run(self) -> None:
-        while not self.is_fenced:
-            try:
-                await self._coordinator.connect()
-                await self._lead()
-            except Exception as failed:  # whatever it is: without this thread the group would be lost for ever
-                self.problem = f"group {self._coordinator.group}: {describe_error(failed)}"
-            finally:
-                await self._coordinator.close()
-            await asyncio.sleep(RETRY_S)
-
-    async def _lead(self) -> None:
+    async def _serve(self) -> None:
         """Rebalance when necessary, and send heartbeats in between. Raises KafkaError if the coordinator is lost."""
         while not self.is_fenced:
             if self._generation < 0 or self._due.is_set():

@@ -9,13 +9,15 @@ from autoscaler.live.foreign.wire import Partitions, Subscription
 from autoscaler.live.problems import first_few
 from contracts.plan import PlanRecord
 
-COOPERATIVE: Final = frozenset({"cooperative-sticky"})
+ASSIGNED: Final = "assigned"
+"""Stands for the protocol of a group whose partitions the brokers assign."""
+COOPERATIVE: Final = frozenset({"cooperative-sticky", ASSIGNED})
 """Protocols by which a member keeps what it owns during a rebalance, and releases only what it no longer gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a classic group. Two members may have the same client id."""
+    """A member of a group. Two members may have the same client id."""
 
     id: str
     instance_id: str = ""

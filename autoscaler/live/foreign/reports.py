@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Member, Replicas, describe_unknown
+from autoscaler.live.foreign.membership import Membership
+from autoscaler.live.foreign.planner import Planner
 from autoscaler.live.launcher import Instance
 from autoscaler.live.progress_reader import STALE_AFTER_S
 from autoscaler.live.settings import AutoscalerSettings
@@ -21,7 +23,7 @@ from contracts.progress import Progress, ReplicaState
 
 
 class LedReports:
-    """Has the methods of ProgressReader, for the replicas of a group that a Leader leads.
+    """Has the methods of ProgressReader, for the replicas of a group that a Leader or a Planner plans.
 
     A member belongs to the instance that runs under the name of its replica. Once that instance has exited, its members
     leave the group.
@@ -34,7 +36,9 @@ class LedReports:
     take_rebalances: Any = staticmethod(tuple)
 
     def __init__(self, connection: Connection, settings: AutoscalerSettings, notify: Callable[[str], None]) -> None:
-        self.leader, self._topic = Leader(connection, settings, notify), settings.topic_in(connection.namespace)
+        of_kind = Planner if settings.consumers == "assigned" else Leader
+        self.leader: Membership = of_kind(connection, settings, notify)
+        self._topic = settings.topic_in(connection.namespace)
         self.instances: Callable[[], Mapping[str, Instance]] = dict
         """Returns the running replicas and their instances."""
         self.replicas = Replicas()

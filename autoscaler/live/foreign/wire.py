@@ -1,4 +1,7 @@
-"""Requests and messages of Kafka's classic group protocol, in versions that every broker since 2.4 supports."""
+"""Requests and messages of Kafka's group protocols.
+
+Every broker since 2.4 supports these versions of the classic protocol, and every broker since 4.0 those of KIP-848.
+"""
 
 import struct
 from collections.abc import Iterable, Mapping
@@ -7,7 +10,20 @@ from typing import Any, Final, NamedTuple
 
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.group import JoinGroupRequest_v5, SyncGroupRequest_v3
-from aiokafka.protocol.types import Array, Boolean, Bytes, Int16, Int32, Schema, String
+from aiokafka.protocol.types import (
+    AbstractType,
+    Array,
+    Boolean,
+    Bytes,
+    CompactArray,
+    CompactString,
+    Int8,
+    Int16,
+    Int32,
+    Schema,
+    String,
+    TaggedFields,
+)
 
 PLANNER: Final = "tailpack-planner"
 """Client id and instance id of the autoscaler in the group. A second autoscaler replaces the first under this id."""
@@ -22,8 +38,8 @@ Partitions = dict[str, list[int]]
 """Topic → partitions."""
 
 
-def _struct(key: int, version: int, request: Schema, *response: Any) -> Any:
-    same = {"API_KEY": key, "API_VERSION": version}
+def _struct(key: int, version: int, request: Schema, *response: Any, is_flexible: bool = False) -> Any:
+    same: dict[str, Any] = {"API_KEY": key, "API_VERSION": version, "FLEXIBLE_VERSION": is_flexible}
     answer = type("Answer", (Response,), same | {"SCHEMA": Schema(("throttle_time_ms", Int32), *response)})
     return type("RequestOfVersion", (RequestStruct,), same | {"RESPONSE_TYPE": answer, "SCHEMA": request})
 
@@ -45,6 +61,58 @@ LEAVE: Final = _struct(
 )
 DESCRIBE: Final = _struct(
     15, 4, Schema(("groups", Array(_TEXT)), ("include_operations", Boolean)), ("groups", _DESCRIBED_GROUP)
+)  # fmt: skip
+
+
+class _Id(AbstractType[bytes]):  # type: ignore[misc]  # aiokafka ships no types
+    """Id of a topic, 16 bytes."""
+
+    decode = staticmethod(lambda data: data.read(16))
+    encode = staticmethod(bytes)
+
+
+_NAME, _TAGS = CompactString("utf-8"), ("tags", TaggedFields)
+_NUMBERS: Final = CompactArray(Int32)
+_PLACES: Final = CompactArray(("topic_id", _Id), ("topic", _NAME), ("partitions", _NUMBERS), _TAGS)
+_ASSIGNED_MEMBER: Final = CompactArray(
+    ("member_id", _NAME), ("instance_id", _NAME), ("rack_id", _NAME), ("epoch", Int32), ("client_id", _NAME),
+    ("client_host", _NAME), ("topics", CompactArray(_NAME)), ("regex", _NAME),
+    ("places", Schema(("of", _PLACES), _TAGS)), ("target", Schema(("of", _PLACES), _TAGS)), _TAGS,
+)  # fmt: skip
+_ASSIGNED_GROUP: Final = CompactArray(
+    _ERROR, ("message", _NAME), ("group", _NAME), ("state", _NAME), ("epoch", Int32), ("target_epoch", Int32),
+    ("assignor", _NAME), ("members", _ASSIGNED_MEMBER), ("authorized_operations", Int32), _TAGS,
+)  # fmt: skip
+_TOPIC: Final = CompactArray(
+    _ERROR, ("name", _NAME), ("topic_id", _Id), ("is_internal", Boolean),
+    ("partitions", CompactArray(
+        _ERROR, ("number", Int32), ("leader", Int32), ("leader_epoch", Int32), ("replicas", _NUMBERS),
+        ("in_sync", _NUMBERS), ("offline", _NUMBERS), _TAGS,
+    )),
+    ("authorized_operations", Int32), _TAGS,
+)  # fmt: skip
+_BROKER: Final = CompactArray(("node_id", Int32), ("host", _NAME), ("port", Int32), ("rack", _NAME), _TAGS)
+BEAT: Final = _struct(
+    68, 1,
+    Schema(
+        ("group", _NAME), ("member_id", _NAME), ("epoch", Int32), ("instance_id", _NAME), ("rack_id", _NAME),
+        ("rebalance_timeout_ms", Int32), ("topics", CompactArray(_NAME)), ("regex", _NAME), ("assignor", _NAME),
+        ("owned", CompactArray(Int8)), _TAGS,
+    ),
+    _ERROR, ("message", _NAME), ("member_id", _NAME), ("epoch", Int32), ("interval_ms", Int32), is_flexible=True,
+)  # fmt: skip
+"""Heartbeat of a member in KIP-848, which joins and leaves too. The assignment at the end of the answer is not read."""
+DESCRIBE_ASSIGNED: Final = _struct(
+    69, 0, Schema(("groups", CompactArray(_NAME)), ("include_operations", Boolean), _TAGS), ("groups", _ASSIGNED_GROUP),
+    is_flexible=True,
+)  # fmt: skip
+TOPICS: Final = _struct(
+    3, 12,
+    Schema(
+        ("topics", CompactArray(("topic_id", _Id), ("name", _NAME), _TAGS)), ("create", Boolean),
+        ("include_operations", Boolean), _TAGS,
+    ),
+    ("brokers", _BROKER), ("cluster_id", _NAME), ("controller", Int32), ("topics", _TOPIC), is_flexible=True,
 )  # fmt: skip
 
 

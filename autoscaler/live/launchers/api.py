@@ -22,14 +22,6 @@ JSON_PATCH: Final = "application/json-patch+json"
 IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-class ApiError(LauncherError):
-    """The API server refused a request (HTTP `status`) or did not answer (`status` 0). The message has the remedy."""
-
-    def __init__(self, message: str, status: int = 0, retry_after_s: float = 0.0) -> None:
-        super().__init__(message)
-        self.status, self.retry_after_s = status, retry_after_s
-
-
 class Api:
     """One Deployment in one namespace."""
 
@@ -82,7 +74,7 @@ class Api:
                 for line in filter(None, lines):
                     event = json.loads(line)
                     if event["type"] == "ERROR":
-                        raise ApiError(f"the watch ended: {event['object'].get('message')}", 410)
+                        raise LauncherError(f"the watch ended: {event['object'].get('message')}", 410)
                     yield event["type"], event["object"]
         except HTTPError as error:
             raise self._no_answer_error() from error
@@ -90,32 +82,33 @@ class Api:
             answer.release_conn()
 
     def annotate(self, pod: Pod, annotations: Mapping[str, str], *, open_gate: bool = False) -> Raw:
-        """Write annotations and return the pod. Raises ApiError 409 if the pod has changed or is deleted."""
+        """Write annotations and return the pod. Raises LauncherError 409 if the pod has changed or is deleted."""
         body: Raw = {"metadata": {"annotations": dict(annotations), "resourceVersion": pod.version}}
         if open_gate:
             body["spec"] = {"schedulingGates": None}
         try:
             return self._request_json(self._core.patch_namespaced_pod, pod.name, body=body, _content_type=MERGE)
-        except ApiError as error:
-            raise ApiError(str(error), 409 if error.status == 404 else error.status, error.retry_after_s) from error
+        except LauncherError as error:
+            error.status = 409 if error.status == 404 else error.status
+            raise
 
     def delete(self, pod: Pod, *, at_once: bool = True) -> None:
         """Delete exactly this pod, at once or with its grace period. Does nothing if it is already deleted."""
         options: Raw = {"preconditions": {"uid": pod.uid}} | ({"gracePeriodSeconds": 0} if at_once else {})
         try:
             self._request_json(self._core.delete_namespaced_pod, pod.name, body=options)
-        except ApiError as error:
+        except LauncherError as error:
             if error.status not in (404, 409):
                 raise
 
     def scale(self, replicas: int, version: str) -> None:
-        """Set the pod count of the Deployment. Raises ApiError 409 if the Deployment has changed."""
+        """Set the pod count of the Deployment. Raises LauncherError 409 if the Deployment has changed."""
         body = {"metadata": {"resourceVersion": version}, "spec": {"replicas": replicas}}
         patch = self._apps.patch_namespaced_deployment_scale
         self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
     def lease(self, name: str, body: Raw | list[Raw] | None = None) -> Raw:
-        """Return the Lease, changed by `body` if given (list: JSON patch; dict: merge). Raises ApiError 409 or 422."""
+        """Return the Lease, changed by `body` if given (list: JSON patch; dict: merge). Raises LauncherError."""
         if body is None:
             return self._request_json(self._leases.read_namespaced_lease, name)
         kind = MERGE if isinstance(body, dict) else JSON_PATCH
@@ -131,7 +124,7 @@ class Api:
             answer.release_conn()
 
     def _request(self, call: Callable[..., Any], *words: str, **more: Any) -> Any:
-        """Return the answer without reading its body. Raises ApiError."""
+        """Return the answer without reading its body. Raises LauncherError."""
         more = {"_request_timeout": (CONNECT_TIMEOUT_S, READ_TIMEOUT_S)} | more
         try:
             answer: Any = call(*words, self.namespace, _preload_content=False, **more)
@@ -143,10 +136,12 @@ class Api:
             raise self._refusal_error(answer.status, answer.read(), answer.headers)
         return answer
 
-    def _no_answer_error(self) -> ApiError:
-        return ApiError(f"no answer within {READ_TIMEOUT_S:g} s from API server {self._host}; replicas keep running")
+    def _no_answer_error(self) -> LauncherError:
+        return LauncherError(
+            f"no answer within {READ_TIMEOUT_S:g} s from API server {self._host}; replicas keep running"
+        )
 
-    def _refusal_error(self, status: int | None, body: Any, headers: Any) -> ApiError:
+    def _refusal_error(self, status: int | None, body: Any, headers: Any) -> LauncherError:
         try:
             message = json.loads(body)["message"]
         except (TypeError, ValueError, KeyError):
@@ -160,7 +155,7 @@ class Api:
         wait = str((headers or {}).get("Retry-After", ""))
         retry_after_s = float(wait) if wait.isdigit() else 0.0
         sentence = f"Kubernetes refuses ({status}): {message}{advice.get(status or 0, '')}"
-        return ApiError(sentence, status or 0, retry_after_s)
+        return LauncherError(sentence, status or 0, retry_after_s)
 
 
 def _own_namespace(context: str) -> str:

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from autoscaler.live.launcher import Orphan
-from autoscaler.live.launchers.api import Api, ApiError
+from autoscaler.live.launcher import LauncherError, Orphan
+from autoscaler.live.launchers.api import Api
 from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, REPLICA, REPORTS_AS, Pod, PodInstance, pod_of
 from contracts.clock import monotonic_s
 
@@ -117,7 +117,7 @@ class KubernetesLauncher:
         self._closed.set()
         self._notify()
         self._threads[1].join(MIN_RETRY_S)
-        with contextlib.suppress(ApiError):
+        with contextlib.suppress(LauncherError):
             self._step()
 
     def _notify(self) -> None:
@@ -157,7 +157,9 @@ class KubernetesLauncher:
                 step()
                 self._problems[name], pause_s = "", MIN_RETRY_S
             except Exception as error:
-                failed = error if isinstance(error, ApiError) else ApiError(f"{type(error).__name__}: {error}")
+                failed = (
+                    error if isinstance(error, LauncherError) else LauncherError(f"{type(error).__name__}: {error}")
+                )
                 if failed.status in (409, 410):  # the pod has changed meanwhile, or the watch version is too old
                     self._closed.wait(MIN_RETRY_S)
                     continue
@@ -183,7 +185,7 @@ class KubernetesLauncher:
         self._step()
 
     def _step(self) -> None:
-        """Take one step from the existing to the wanted pods. Raises ApiError."""
+        """Take one step from the existing to the wanted pods. Raises LauncherError."""
         self._problems["lead"] = self._why_not_leading()
         if not self._adopted or self._problems["lead"]:
             return

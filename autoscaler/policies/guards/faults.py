@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import Final
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import WantedCounts, change, describe_unowned, no_change, number, replicas_for
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy, PolicyWrapper
+
+LEAST_PROGRESS: Final = 0.5  # events served between two ticks
 
 
 class IgnoreStuckPartitions(PolicyWrapper):
@@ -22,45 +24,43 @@ class IgnoreStuckPartitions(PolicyWrapper):
     def __init__(self, policy: Policy, *, after_s: float = 30.0) -> None:
         super().__init__(policy)
         self.after_s = after_s
-        self._last_s = 0.0
-        self._last: dict[int, _Progress] = {}
-        """State of each partition at the previous tick."""
+        self._last: GroupObservation | None = None
+        self._since_s: dict[int, float] = {}
+        """Partition → time of its last progress, for partitions that made none since the previous tick."""
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision without the lag of stuck partitions, and name them in the reason."""
-        stuck = self._stuck(observation)
+        at_s, since_s = observation.at_s, self._without_progress(observation)
+        self._last, self._since_s = observation, since_s
+        stuck = {partition for partition, begun_s in since_s.items() if at_s - begun_s >= self.after_s}
         if not stuck:
             return self.policy.decide(observation)
-        loads = (replace(load, lag=0) if load.partition in stuck else load for load in observation.partitions)
-        wanted = self.policy.decide(replace(observation, partitions=tuple(loads)))
-        first, progress = next(iter(stuck.items()))
+        loads = tuple(replace(load, lag=0) if load.partition in stuck else load for load in observation.partitions)
+        wanted = self.policy.decide(replace(observation, partitions=loads))
+        first = next(load for load in observation.partitions if load.partition in stuck)
         more = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
         alert = (
-            f"partition {first}{more} stuck for {number(observation.at_s - progress.since_s)} s with {progress.lag} "
-            f"events of lag although its owner {progress.owner} is ready; more replicas would not help"
+            f"partition {first.partition}{more} stuck for {number(at_s - since_s[first.partition])} s with {first.lag} "
+            f"events of lag although its owner {observation.assignment[first.partition]} is ready; "
+            "more replicas would not help"
         )
         return replace(wanted, reason=f"{wanted.reason}; alert: {alert}")
 
-    def _stuck(self, observation: GroupObservation) -> dict[int, "_Progress"]:
-        at_s, passed_s = observation.at_s, observation.at_s - self._last_s
-        ready = {replica.name for replica in observation.replicas if replica.surely_ready}
-        owners = observation.assignment
-        progress: dict[int, _Progress] = {}
-        for load in observation.partitions:
-            owner, before, since_s = owners.get(load.partition, ""), self._last.get(load.partition), at_s
-            if before is not None and before.owner == owner and owner in ready and load.lag > 0 and not load.age_s:
-                served = load.arrival_rate * passed_s - (load.lag - before.lag)
-                since_s = before.since_s if served < 0.5 else at_s
-            progress[load.partition] = _Progress(load.lag, owner, since_s)
-        self._last, self._last_s = progress, at_s
-        return {partition: state for partition, state in progress.items() if at_s - state.since_s >= self.after_s}
-
-
-class _Progress(NamedTuple):
-    lag: int
-    owner: str
-    since_s: float
-    """Time of its last progress."""
+    def _without_progress(self, now: GroupObservation) -> dict[int, float]:
+        if (last := self._last) is None:
+            return {}
+        passed_s, owners, since_s = now.at_s - last.at_s, now.assignment, self._since_s
+        ready = {replica.name for replica in now.replicas if replica.surely_ready}
+        return {
+            load.partition: since_s.get(load.partition, last.at_s)
+            for before, load in zip(last.partitions, now.partitions, strict=False)
+            if load.lag > 0
+            and load.arrival_rate * passed_s - (load.lag - before.lag) < LEAST_PROGRESS
+            and not load.age_s
+            and before.partition == load.partition
+            and owners.get(load.partition) in ready
+            and owners.get(load.partition) == last.assignment.get(load.partition)
+        }
 
 
 class CountByLoad:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from autoscaler.model import GroupObservation
-from autoscaler.policies.tail_aware.arrivals import Floats
+from autoscaler.policies.tail_aware.arrivals import REMEMBERED, Floats
 
 BUDGET_DECAY: Final = 0.9998
 """Weight of earlier events in the budget after one more tick."""
@@ -141,56 +141,51 @@ class Handovers:
 
 
 class Reports:
-    """Late events as the replicas report them. Until a silent replica reports, the queue model's count is used."""
+    """Late events as the replicas report them. A replica that does not report counts as in the queue model."""
 
     def __init__(self) -> None:
         self.reported: dict[str, float] = {}
         """Replica → late events reported since the last booking."""
-        self._assumed: dict[str, float] = {}
-        """Replica → late events that were booked without a report."""
+        self._reporting: set[str] = set()
 
     def add(self, observation: GroupObservation) -> None:
         """Add the reports of one observation, including those of replicas that leave."""
         each = [(one.name, one.late) for one in observation.replicas]
         for name, late in (*each, *observation.late_of_removed_replicas.items()):
             if late is not None:
-                more = max(0.0, late - self._assumed.pop(name, 0.0))
-                self.reported[name] = self.reported.get(name, 0.0) + more
+                self.reported[name] = self.reported.get(name, 0.0) + late
 
     def book(self, modelled: Mapping[str, float]) -> float:
         """Return the late events of one interval. modelled: late events by replica according to the queue model."""
-        missing = {name: late for name, late in modelled.items() if name not in self.reported}
-        total = sum(self.reported.values()) + sum(missing.values())
-        self._assumed = {name: self._assumed.get(name, 0.0) + late for name, late in missing.items()}
-        self.reported = {}
+        self._reporting = {*self.reported, *(self._reporting & modelled.keys())}
+        silent = sum(late for name, late in modelled.items() if name not in self._reporting)
+        total, self.reported = sum(self.reported.values()) + silent, {}
         return total
 
 
 class RecentPeaks:
     """How many replicas to keep because the load could return before a start is over.
 
-    Each of the last intervals counts as far as the load could get there in the time of a start: from the present load,
-    by at most the largest change within such a time. The count at the beginning counts, too: until arrivals have been
-    observed, nothing better is known.
+    Each recent interval counts as far as the load could get there in the time of a start: from the present load, by at
+    most the largest change within such a time. It counts less the longer ago it was. The count at the beginning counts,
+    too: until arrivals have been observed, nothing better is known.
     """
 
-    def __init__(self, keep_s: float) -> None:
-        self._keep_s = keep_s
-        self._needs: deque[tuple[float, float, int]] = deque()
+    def __init__(self) -> None:
+        self._needs: deque[tuple[float, float, int]] = deque(maxlen=REMEMBERED)
         """(Time, events of the interval, replicas that it needed)."""
 
     def observe(self, at_s: float, events: float, count: int) -> None:
         """Add an interval. events: 0 for a count that does not depend on the load."""
         self._needs.append((at_s, events, count))
-        while self._needs[0][0] < at_s - self._keep_s - 1e-6:
-            self._needs.popleft()
 
-    def least(self, lead: int) -> int:
+    def least(self, lead: int, keep_s: float) -> int:
         """Return the replicas to keep; 0 if nothing was observed. lead: intervals until a new replica serves."""
         if not self._needs:
             return 0
-        events, counts = np.array([events for _, events, _ in self._needs]), np.array([one for *_, one in self._needs])
+        at_s, events, counts = np.array(self._needs).T
         known = events[events > 0] if lead < len(events) else events
         change = float(np.abs(known[lead:] - known[:-lead]).max(initial=0.0)) if lead < len(known) else np.inf
         share = np.minimum(1.0, (events[-1] + change) / np.maximum(events, 1e-9))
-        return int(np.ceil((counts * share).max() - 1e-9))
+        kept = 1 - (at_s[-1] - at_s) / max(keep_s, 1e-9)
+        return int(np.ceil((counts * share * kept).max() - 1e-9))

@@ -23,10 +23,8 @@ from autoscaler.policies.tail_aware.memory import (
 )
 from autoscaler.policies.tail_aware.plans import PINNED, Plans, add_plans
 from autoscaler.policies.tail_aware.queues import (
-    Execution,
     Grid,
     Group,
-    execution_times,
     late_by_replica,
     late_of_plans,
     pooled_need,
@@ -34,13 +32,9 @@ from autoscaler.policies.tail_aware.queues import (
 from contracts.settings import Settings, Values, setting
 
 MAX_COUNTS: Final = 6
-"""Replica counts that are considered at first."""
+"""Replica counts that are considered at first; fewer in groups with over 1,000 partitions."""
 EAGER_LEAD: Final = 3.0
 """Factor on `lead_factor` if a rebalance stops all partitions: then it must pay off over a longer time."""
-MIN_LATE: Final = 0.1
-"""Late events under the present plan from which plans are also packed by the waiting events."""
-LARGE: Final = 1_000
-"""Partitions from which fewer counts are considered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +51,7 @@ class TailAwareSettings(Settings):
     move_price_s: float = setting(0.02, "s", least=0)
     """Cost of moving a partition, in replica-seconds."""
     keep_s: float = setting(300.0, "s", least=0)
-    """How long replicas are kept after a peak if a start takes longer than the latency target."""
+    """Longest time that replicas are kept after a peak if a start takes longer than the latency target."""
     lead_factor: float = setting(6.5, least=0)
     """Handovers may begin up to lead_factor·t_r early, when fewer events are affected."""
     REMOVED: ClassVar[Values] = {"patience_s": 8.0}
@@ -80,6 +74,11 @@ class Situation(NamedTuple):
     least: int
     """Replicas to keep."""
 
+    def lasts(self, owners: Ints) -> bool:
+        """Return whether no replica has more events in an interval than it can serve in that time."""
+        load, held = np.bincount(owners, self.paths.sizes), np.bincount(owners)
+        return bool((load <= self.group.rates[: len(load)] * self.interval_s)[held > 1].all())
+
 
 class Candidate(NamedTuple):
     """A plan with its prediction."""
@@ -91,8 +90,6 @@ class Candidate(NamedTuple):
     late_cost: float
     cost: float
     moved: int
-    lasts: bool
-    """Whether no replica has more events in an interval than it can serve in that time."""
 
 
 class TailAware:
@@ -109,7 +106,7 @@ class TailAware:
         self._startups = StartUpTimes()
         self._handovers = Handovers()
         self._reports = Reports()
-        self._peaks = RecentPeaks(self.options.keep_s)
+        self._peaks = RecentPeaks()
         self._before: tuple[Situation, Candidate] | None = None
         """The last tick and its plan."""
         self._numbers: dict[str, int] = {}
@@ -138,7 +135,9 @@ class TailAware:
             now = self._at_tick(observation)
         found = self._compare(now)
         least = now.present if self.early else min(now.present, now.least)
-        allowed = [one for one in found if len(one.replicas) >= now.present or (one.lasts and not self.early)]
+        allowed = [
+            one for one in found if len(one.replicas) >= now.present or (not self.early and now.lasts(one.owners))
+        ]
         if not allowed:
             return no_change(observation, "no change before the next tick would help")
         chosen = min([one for one in allowed if len(one.replicas) >= least] or allowed, key=_cost)
@@ -164,45 +163,43 @@ class TailAware:
 
     def _at_tick(self, observation: GroupObservation) -> Situation:
         """Learn from the last interval; return the situation."""
-        history, grid_before = self._history, self._before
+        history, budget, options = self._history, self._budget, self.options
         self._startups.observe(observation)
         counts = history.observe(observation)
-        if grid_before is not None and len(grid_before[0].group.owners) == len(counts):
-            self._learn(observation, *grid_before)
+        if self._before is not None and len(self._before[0].group.owners) == len(counts):
+            self._learn(observation, *self._before)
         self.late = self._reports.book(self._modelled) + self._late_upstream
         self._late_upstream = 0.0
-        self._budget.book(self.late, float(counts.sum()))
-        start_s = self._startups.typical_s(observation.startup_s)
-        interval_s = history.interval_s
-        target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
-        pause_s = observation.rebalance_time_s
-        lead_s = pause_s * (1 + self.options.lead_factor * (EAGER_LEAD if observation.stops_all else 1))
+        budget.book(self.late, float(counts.sum()))
+        start_s, pause_s = self._startups.typical_s(observation.startup_s), observation.rebalance_time_s
+        interval_s, slot_s = history.interval_s, history.slot_s
+        target_s = max(slot_s, self.settings.latency_target_s - observation.overhead_s)
+        lead_s = pause_s * (1 + options.lead_factor * (EAGER_LEAD if observation.stops_all else 1))
         near = max(1, ceil(max(target_s, lead_s) / interval_s - 1e-9))
-        far = ceil((start_s + interval_s) / interval_s - 1e-9) if start_s > 0 else 0
-        horizon = max(near, far)
+        starting = max(1, ceil(start_s / interval_s - 1e-9))  # intervals
+        horizon = max(near, starting + 1) if start_s > 0 else near
         self._ensemble.observe(counts, horizon, observation.inflow)
         group, waiting = self._group(observation)
-        rate = float(group.rates[-1])
-        lead = 1 + max(1, ceil(start_s / interval_s - 1e-9))
+        rate, present, least = float(group.rates[-1]), len(observation.replicas), 0
         if start_s > target_s:  # until a surge is observed and a new replica has started, the present ones serve alone
             if not self._numbers:
                 self._peaks.observe(observation.at_s, 0.0, observation.requested_replicas)
-            newest = history.intervals[-lead - 1 :].sum(axis=2).reshape(1, -1)
-            need = pooled_need(newest, 0.0, rate, history.slot_s, target_s, len(counts))
+            newest = history.intervals[-starting - 2 :].sum(axis=2).reshape(1, -1)
+            need = pooled_need(newest, 0.0, rate, slot_s, target_s, len(counts))
             self._peaks.observe(observation.at_s, float(counts.sum()), int(need[0]))
-        present = len(observation.replicas)
+            # then a replica that is kept has cost as much as the events that would be late while a new one starts
+            keep_s = start_s * options.price / budget.allowed_share * float(budget.factor(np.zeros(1))[0])
+            least = self._peaks.least(starting + 1, min(options.keep_s, keep_s))
         return Situation(
             group=group,
             present=present,
             waiting=waiting,
             paths=self._ensemble.paths(horizon, float(group.rates[:present].sum()) or rate),
-            grid=Grid(
-                history.slot_s, history.begin_s, target_s, interval_s + pause_s + start_s + 0.5 * target_s, start_s > 0
-            ),
+            grid=Grid(slot_s, history.begin_s, target_s, interval_s + pause_s + start_s + 0.5 * target_s, start_s > 0),
             start_s=start_s,
             paid_s=near * interval_s,
             interval_s=interval_s,
-            least=self._peaks.least(lead) if start_s > target_s else 0,
+            least=least,
         )
 
     def _meanwhile(self, observation: GroupObservation, then: Situation) -> Situation:
@@ -269,14 +266,14 @@ class TailAware:
         loads = [paths.sizes + 1e-6]
         if len(found.owners):
             done = self._predicted(now, found, 0)
-            if done[0].late > MIN_LATE:
+            if done[0].late_cost > self.options.change_price_s:
                 loads.append(paths.sizes + now.waiting.sum(axis=0) + 1e-6)
         by_path = paths.events.sum(axis=2)
         waits = float(now.waiting.sum())
         needs = pooled_need(by_path, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, partitions)
         wanted = {*needs.tolist(), *(needs + 1).tolist(), now.present, now.present - 1}
         counts = sorted(wanted & {*range(1, partitions + 1)})
-        most = MAX_COUNTS if partitions < LARGE else 2
+        most = MAX_COUNTS if partitions < 1000 else 2
         while counts:
             if len(counts) > most:
                 counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
@@ -304,19 +301,14 @@ class TailAware:
         moved = np.count_nonzero(moves, axis=1)
         counts = np.array([len(one) for one in each])
         starts = np.array([sum(one >= now.present for one in replicas) for replicas in each])
-        price = options.price / (group.rates[-1] * self._budget.allowed_share)
-        late_cost = price * late * self._budget.factor(late)
+        late_cost = options.price / (group.rates[-1] * self._budget.allowed_share) * late * self._budget.factor(late)
         cost = counts * now.paid_s + starts * options.start_price_s + late_cost
         cost += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != now.present))
         cost += PINNED * np.count_nonzero(moves & (group.in_handover_s > 0), axis=1)
-        done = []
-        for place, (plan, replicas) in enumerate(zip(owners, each, strict=True)):
-            load = np.bincount(plan, paths.sizes, minlength=highest)
-            shared = np.bincount(plan, minlength=highest) > 1
-            lasts = bool((load <= seen.rates * now.interval_s)[shared].all())
-            figures = float(late[place]), float(late_cost[place]), float(cost[place]), int(moved[place])
-            done.append(Candidate(plan, replicas, *figures, lasts))
-        return done[first:]
+        figures = zip(late.tolist(), late_cost.tolist(), cost.tolist(), moved.tolist(), strict=True)
+        return [Candidate(*plan, *some) for plan, some in zip(zip(owners, each, strict=True), figures, strict=True)][
+            first:
+        ]
 
     def _decision(
         self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]
@@ -349,10 +341,8 @@ def _replayed(now: Situation, plan: Candidate, paths: Floats, due_s: float = 0.0
     """Return the late events by kind, path and replica under a plan: those due until `due_s`, and all."""
     highest = max(int(plan.owners.max()), *plan.replicas, now.present - 1) + 1
     group = now.group._replace(rates=now.group.rates[:highest], starting_s=now.group.starting_s[:highest])
-    switch_s, ready_s, _ = execution_times(plan.owners, group)
-    some = np.arange(len(plan.owners))
-    execution = Execution(some, group.serving, plan.owners, switch_s, ready_s, group.rates)
-    return late_by_replica(now.waiting, paths, execution, now.grid._replace(saved_s=due_s, extrapolate=False))
+    grid = now.grid._replace(saved_s=due_s, extrapolate=False)
+    return late_by_replica(now.waiting, paths, plan.owners, group, grid)
 
 
 def _cost(one: Candidate) -> float:

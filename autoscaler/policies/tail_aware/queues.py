@@ -44,129 +44,100 @@ class Grid(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """Execution of a plan for some partitions. The first four have an entry per partition in question."""
+    """Execution of a plan."""
 
-    some: Ints
-    """The partitions."""
+    settled: Ints
+    """The partitions in question that their owner serves already."""
+    moving: Ints
+    """The other partitions in question. The arrays below have an entry for each partition or replica."""
     before: Ints
     owners: Ints
     switch_s: Floats
     """Until then the previous replica serves the partition, because its successor starts."""
     ready_s: Floats
     """From then on its successor serves it; 0: it does already."""
+    release_s: Floats
+    """From then on a replica serves all its partitions."""
     rates: Floats
-    """μ of each replica."""
 
 
 @compiled
-def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, grid: Grid) -> tuple[Floats, Floats]:
-    """Return the late events of each plan on each path: those that no later decision can save, and all.
+def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, grid: Grid) -> Floats:
+    """Return the late events by kind, plan and path: those that no later decision can save, and all.
 
     waiting: by age and partition. paths: by path, slot and partition. plans: owners by plan and partition. The first
     plan is computed completely. For all others, only replicas for which something differs from it are computed.
     """
-    partitions, replicas, busy = plans.shape[1], len(group.rates), _busy(waiting, paths)
-    lost, every = np.zeros((len(plans), len(paths))), np.zeros((len(plans), len(paths)))
-    base_lost, base_every = np.zeros((len(paths), replicas)), np.zeros((len(paths), replicas))
+    late, partitions, busy = np.zeros((2, len(plans), len(paths))), plans.shape[1], paths.sum(axis=2) > 0.0
+    base = _late_by_replica(waiting, paths, busy, _execution(plans[0], group, np.arange(partitions)), grid)
     for plan in range(len(plans)):
-        owners = plans[plan]
-        affected = np.zeros(replicas, np.bool_)
-        switch_s, ready_s, moves = execution_times(owners, group)
+        owners, affected = plans[plan], np.zeros(len(group.rates), np.bool_)
         for partition in range(partitions):
-            if plan == 0 or owners[partition] != plans[0, partition]:
+            if owners[partition] != plans[0, partition]:
                 for replica in (owners[partition], plans[0, partition], group.serving[partition]):
-                    if replica >= 0:
-                        affected[replica] = True
-        if plan == 0 or (group.stops_all and moves):
+                    affected[replica] = True
+        if group.stops_all and (owners != group.owners).any():
             affected[:] = True
-        these = np.flatnonzero(affected)
-        place = np.full(replicas + 1, -1)  # the last one stands for no replica
-        place[these] = np.arange(len(these))
-        some = np.flatnonzero((place[owners] >= 0) | (place[group.serving] >= 0))
-        execution = Execution(
-            some, place[group.serving[some]], place[owners[some]], switch_s[some], ready_s[some], group.rates[these]
-        )
-        late = _late_by_replica(waiting, paths, busy, execution, grid)
-        if plan == 0:
-            base_lost, base_every = late[0], late[1]
-        for path in range(len(paths)):
-            lost[plan, path] = late[0, path].sum()
-            every[plan, path] = late[1, path].sum()
-            for replica in range(replicas):
-                if not affected[replica]:
-                    lost[plan, path] += base_lost[path, replica]
-                    every[plan, path] += base_every[path, replica]
-    return lost, every
+        those = base
+        if affected.any():
+            some = np.flatnonzero(affected[owners] | affected[group.serving])
+            those = _late_by_replica(waiting, paths, busy, _execution(owners, group, some), grid)
+        for kind in range(2):
+            for path in range(len(paths)):
+                for replica in range(len(affected)):
+                    source = those if affected[replica] else base
+                    late[kind, plan, path] += source[kind, path, replica]
+    return late
 
 
 @compiled
-def execution_times(owners: Ints, group: Group) -> tuple[Floats, Floats, bool]:
-    """Return `Execution.switch_s` and `ready_s` of all partitions, and whether any of them moves."""
-    switch_s, ready_s = np.zeros(len(owners)), group.in_handover_s.copy()
-    moves = False
+def late_by_replica(waiting: Floats, paths: Floats, owners: Ints, group: Group, grid: Grid) -> Floats:
+    """Return the late events by kind, path and replica: those due from now to `saved_s`, then all."""
+    execution = _execution(owners, group, np.arange(len(owners)))
+    return _late_by_replica(waiting, paths, paths.sum(axis=2) > 0.0, execution, grid)
+
+
+@compiled
+def _execution(owners: Ints, group: Group, some: Ints) -> Execution:
+    switch_s, ready_s, release_s = np.zeros(len(owners)), group.in_handover_s.copy(), np.zeros(len(group.rates))
     for partition in range(len(owners)):
         owner = owners[partition]
-        moves = moves or owner != group.owners[partition]
         if owner >= 0 and owner != group.serving[partition]:
             switch_s[partition] = group.starting_s[owner]
             ready_s[partition] = max(ready_s[partition], switch_s[partition] + group.pause_s)
-    if group.stops_all and moves:
+    if group.stops_all and (owners != group.owners).any():
         stop_s = switch_s.max() + group.pause_s
-        for partition in range(len(owners)):
-            ready_s[partition] = max(ready_s[partition], stop_s if switch_s[partition] > 0.0 else group.pause_s)
-    return switch_s, ready_s, moves
-
-
-@compiled
-def late_by_replica(waiting: Floats, paths: Floats, execution: Execution, grid: Grid) -> Floats:
-    """Return the late events by kind, path and replica: those due from now to `saved_s`, then all."""
-    return _late_by_replica(waiting, paths, _busy(waiting, paths), execution, grid)
-
-
-@compiled
-def _busy(waiting: Floats, paths: Floats) -> Flags:
-    """Return whether there are events by path and slot. The last row is for the waiting events."""
-    busy = np.zeros((len(paths) + 1, max(len(waiting), paths.shape[1])), np.bool_)
-    for path in range(len(paths)):
-        for slot in range(paths.shape[1]):
-            busy[path, slot] = paths[path, slot].any()
-    for slot in range(len(waiting)):
-        busy[len(paths), slot] = waiting[slot].any()
-    return busy
+        ready_s = np.maximum(ready_s, np.where(switch_s > 0.0, stop_s, group.pause_s))
+    for partition in some:
+        if owners[partition] >= 0:
+            release_s[owners[partition]] = max(release_s[owners[partition]], ready_s[partition])
+    moving = (owners != group.serving) | (owners < 0) | (ready_s > 0.0)
+    return Execution(
+        some[~moving[some]], some[moving[some]], group.serving, owners, switch_s, ready_s, release_s, group.rates
+    )
 
 
 @compiled
 def _late_by_replica(waiting: Floats, paths: Floats, busy: Flags, execution: Execution, grid: Grid) -> Floats:
-    replicas, past, slots = len(execution.rates), len(waiting), paths.shape[1]
-    release_s = np.zeros(replicas)
-    for place in range(len(execution.some)):
-        owner = execution.owners[place]
-        if owner >= 0:
-            release_s[owner] = max(release_s[owner], execution.ready_s[place])
+    release_s, replicas, past, slots = execution.release_s, len(execution.rates), len(waiting), paths.shape[1]
     holding = bool((release_s > 0.0).any())
     held = np.zeros((past + slots if holding else 0, replicas))
     free_s, late_now = np.zeros(replicas), np.zeros((2, replicas))
     is_open = release_s <= 0.0
     for slot in range(past):
-        if busy[len(paths), slot]:
-            _arrive(late_now, waiting[slot], slot, past, held, free_s, is_open, execution, grid)
+        _arrive(late_now, waiting[slot], slot, past, held, free_s, is_open, execution, grid)
     late = np.zeros((2, len(paths), replicas))
     for path in range(len(paths)):
         free, opened, total = free_s.copy(), is_open.copy(), late_now.copy()
         waits = held.copy() if holding else held
-        for slot in range(slots):
-            if not busy[path, slot]:
-                continue
-            if holding:
-                at_s = slot * grid.slot_s + grid.begin_s
-                for replica in range(replicas):
-                    if not opened[replica] and at_s >= release_s[replica]:
-                        _release(total, replica, release_s[replica], past, waits, free, execution.rates, grid)
-                        opened[replica] = True
-            _arrive(total, paths[path, slot], past + slot, past, waits, free, opened, execution, grid)
-        for replica in range(replicas):
-            if not opened[replica]:
-                _release(total, replica, release_s[replica], past, waits, free, execution.rates, grid)
+        for slot in range(slots + 1):
+            at_s = slot * grid.slot_s + grid.begin_s
+            for replica in range(replicas if holding else 0):
+                if not opened[replica] and (slot == slots or at_s >= release_s[replica]):
+                    _release(total, replica, past, waits, free, execution, grid)
+                    opened[replica] = True
+            if slot < slots and busy[path, slot]:
+                _arrive(total, paths[path, slot], past + slot, past, waits, free, opened, execution, grid)
         if grid.extrapolate:
             _extrapolate(total, paths[path], free, execution, grid)
         late[:, path] = total
@@ -189,14 +160,16 @@ def _arrive(
     came_s = (slot - past) * grid.slot_s + grid.begin_s
     at_s = max(0.0, came_s) if slot >= past else 0.0
     rates, more = execution.rates, np.zeros(len(free_s))
-    for place in range(len(execution.some)):
-        count, owner = events[execution.some[place]], execution.owners[place]
+    for partition in execution.settled:
+        more[execution.owners[partition]] += events[partition]
+    for partition in execution.moving:
+        count, owner = events[partition], execution.owners[partition]
         if count <= 0.0:
             continue
-        before, switch_s = execution.before[place], execution.switch_s[place]
-        if before >= 0 and max(at_s, free_s[before]) + more[before] / rates[before] < switch_s:
+        before, switch_s = execution.before[partition], execution.switch_s[partition]
+        if at_s < switch_s and before >= 0 and max(at_s, free_s[before]) + more[before] / rates[before] < switch_s:
             more[before] += count
-        elif owner >= 0 and execution.ready_s[place] > 0.0 and not is_open[owner]:
+        elif owner >= 0 and not is_open[owner]:
             held[slot, owner] += count
         elif owner >= 0:
             more[owner] += count
@@ -207,14 +180,14 @@ def _arrive(
 
 @compiled
 def _release(
-    late: Floats, replica: int, open_s: float, past: int, held: Floats, free_s: Floats, rates: Floats, grid: Grid
+    late: Floats, replica: int, past: int, held: Floats, free_s: Floats, execution: Execution, grid: Grid
 ) -> None:
     """Serve the events that waited for the end of a handover, oldest first."""
     for slot in range(len(held)):
         if held[slot, replica] > 0.0:
             came_s = (slot - past) * grid.slot_s + grid.begin_s
-            at_s, due_s = max(open_s, came_s), came_s + grid.target_s
-            _serve(late, replica, at_s, held[slot, replica], due_s, free_s, rates[replica], grid.saved_s)
+            at_s, due_s = max(execution.release_s[replica], came_s), came_s + grid.target_s
+            _serve(late, replica, at_s, held[slot, replica], due_s, free_s, execution.rates[replica], grid.saved_s)
             held[slot, replica] = 0.0
 
 
@@ -233,9 +206,10 @@ def _serve(
 def _extrapolate(late: Floats, path: Floats, free_s: Floats, execution: Execution, grid: Grid) -> None:
     """Add the later arrivals that are late because of the queue at the end of the path, until it is served."""
     end_s, load = len(path) * grid.slot_s, np.zeros(len(free_s))
-    for place in range(len(execution.some)):
-        if execution.owners[place] >= 0:
-            load[execution.owners[place]] += path[:, execution.some[place]].sum() / end_s
+    for some in (execution.settled, execution.moving):
+        for partition in some:
+            if execution.owners[partition] >= 0:
+                load[execution.owners[partition]] += path[:, partition].sum() / end_s
     for replica in range(len(free_s)):
         behind_s = free_s[replica] - end_s - grid.target_s
         if behind_s > 0.0:
@@ -243,36 +217,29 @@ def _extrapolate(late: Floats, path: Floats, free_s: Floats, execution: Executio
 
 
 @compiled
-def backlogs(paths: Floats, rate: float, slot_s: float) -> Floats:
+def backlogs(paths: Floats, rate: float, slot_s: float, waits: float = 0.0) -> Floats:
     """Return the highest backlog on each path if all events were served at `rate`. paths: by path and slot."""
-    worst = np.zeros(len(paths))
+    worst = np.full(len(paths), waits)
     for path in range(len(paths)):
-        waits = 0.0
+        backlog = waits
         for slot in range(paths.shape[1]):
-            waits += paths[path, slot]
-            worst[path] = max(worst[path], waits)
-            waits = max(0.0, waits - rate * slot_s)
+            backlog += paths[path, slot]
+            worst[path] = max(worst[path], backlog)
+            backlog = max(0.0, backlog - rate * slot_s)
     return worst
 
 
 @compiled
 def pooled_need(paths: Floats, waits: float, rate: float, slot_s: float, target_s: float, most: int) -> Ints:
     """Return how few replicas, with their events shared equally, serve each path in time. paths: by path and slot."""
-    needs = np.zeros(len(paths), np.int64)
+    needs = np.ones(len(paths), np.int64)
     for path in range(len(paths)):
-        low, high = 1, most
-        while low < high:
-            count = (low + high) // 2
-            queue, fits = waits, waits <= count * rate * target_s
-            for slot in range(paths.shape[1]):
-                queue += paths[path, slot]
-                if queue > count * rate * target_s * (1 + 1e-9):
-                    fits = False
-                    break
-                queue = max(0.0, queue - count * rate * slot_s)
-            if fits:
+        high = most
+        while needs[path] < high:
+            count = (needs[path] + high) // 2
+            worst = backlogs(paths[path : path + 1], count * rate, slot_s, waits)[0]
+            if worst <= count * rate * target_s * (1 + 1e-9):
                 high = count
             else:
-                low = count + 1
-        needs[path] = low
+                needs[path] = count + 1
     return needs

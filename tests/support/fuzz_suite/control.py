@@ -77,7 +77,7 @@ class Control(Inputs):
             world = GroupWorld(in_force=plan)
             world.group.start(("payment-0",))
             assert 1 <= len(world.scaler.requested) <= 4
-            for name in world.scaler.running:
+            for name in world.scaler.instances:
                 world.report(name)
             self._watch(world)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import BLOCK, ServiceTimes
 from autoscaler.simulator.engine import NO_OWNER
-from autoscaler.simulator.rows import ServedEvents
+from autoscaler.simulator.rows import Events
 
 
 @lru_cache(maxsize=64)
@@ -172,14 +172,15 @@ class ReferenceEngine:
         self.committed()
         return self._last_done_us
 
-    def take(self) -> ServedEvents:
+    def take(self) -> Events:
         """See `Engine`."""
         first = self._taken
         while self._taken in self._outcomes and self._outcomes[self._taken].done_us <= self.now_us:
             self._taken += 1
         taken = [self._outcomes[event] for event in range(first, self._taken)]
-        return ServedEvents(
-            first,
+        return Events(
+            np.array(self._intended_us[first : self._taken], np.int64),
+            np.array(self._partition[first : self._taken], np.int32),
             np.array([outcome.started_us for outcome in taken], np.int64),
             np.array([outcome.done_us for outcome in taken], np.int64),
             np.array([outcome.replica for outcome in taken], np.int32),

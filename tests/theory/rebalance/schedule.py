@@ -60,8 +60,7 @@ class Scenario:
             for what, value in {
                 "aiokafka.client.create_conn": self.cluster.network.connect,
                 "services.consumer.connections.time": SimpleNamespace(monotonic=lambda: self.sim.now_s),
-                "services.consumer.poller.BUSY_FETCH_WAIT_MS": 200,
-                "services.consumer.clients.BUSY_FETCH_WAIT_MS": 200,
+                "services.consumer.connections.BUSY_FETCH_WAIT_MS": 200,
                 "services.consumer.plan_reader.FETCH_WAIT_MS": 200,
                 "services.consumer.clients.MIN_REQUEST_TIMEOUT_S": SESSION_S / 3,
                 "services.consumer.output.PROGRESS_INTERVAL_S": 2.0,

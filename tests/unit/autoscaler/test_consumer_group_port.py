@@ -73,7 +73,7 @@ class Live:
     def settle(self) -> None:
         """Let removed replicas report that they are drained, and end."""
         wanted = {replica.name for replica in self.group.observe().replicas}
-        for name in tuple(self._world.scaler.running):
+        for name in tuple(self._world.scaler.instances):
             if name not in wanted:
                 self._world.report(name, ReplicaState.DRAINED)
                 self._world.launcher.newest(name).finish()
@@ -82,7 +82,7 @@ class Live:
     def serve(self) -> None:
         self._world.clock.advance(1.0)
         self._served += 50
-        for name in self._world.scaler.running:
+        for name in self._world.scaler.instances:
             each_us = 10_000 if name == SECOND else 5_000
             self._world.report(name, processed=self._served, busy_us=self._served * each_us)
 

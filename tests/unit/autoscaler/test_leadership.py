@@ -14,10 +14,6 @@ STEP_S = 0.1
 SILENCE = "the API server does not answer"
 
 
-class RefusedError(LauncherError):
-    status = 409
-
-
 @dataclass
 class Server:
     """A Lease that rejects changes of outdated versions and changes by another holder."""
@@ -34,12 +30,12 @@ class Server:
         if isinstance(body, list):
             held, change = body
             if held["value"] != self.spec.get("holderIdentity"):
-                raise RefusedError
+                raise LauncherError("the version is outdated", 409)
             changed = {change["path"].removeprefix("/spec/"): change["value"]}
             self.spec, self.version = self.spec | changed, self.version + 1
         elif body is not None:
             if body["metadata"]["resourceVersion"] != str(self.version):
-                raise RefusedError
+                raise LauncherError("the version is outdated", 409)
             self.spec, self.version = self.spec | body["spec"], self.version + 1
         return {"metadata": {"name": name, "resourceVersion": str(self.version)}, "spec": self.spec}
 

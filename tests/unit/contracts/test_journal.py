@@ -11,8 +11,6 @@ from journal_entries import entries
 from contracts import journal
 from contracts.journal import JournalDecoder, JournalEncoder, JournalEntry, PartitionState, PlanWritten, TickRecord
 
-DAY_TICKS = 86_400
-
 
 def tick(number: int, partitions: Sequence[PartitionState], reason: str = "nothing to do") -> TickRecord:
     return TickRecord(

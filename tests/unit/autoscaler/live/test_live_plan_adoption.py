@@ -2,7 +2,6 @@
 
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
 
-from autoscaler.live.plan_log import PlanNotWrittenError
 from autoscaler.model import Action
 
 WITHIN_S = 12.0
@@ -45,14 +44,3 @@ def test_a_member_that_adopts_each_of_many_plans_is_no_laggard() -> None:
         world.decide(Action.REASSIGN, ("payment-0", "payment-1"), ALL_ON_0 if epoch % 2 else HALVES)
         stay(world, 1, epoch, epoch)
     assert not world.problems.current
-
-
-def test_a_plan_that_cannot_be_written_is_reported_until_it_is_written() -> None:
-    world = group()
-    world.log.failures = [PlanNotWrittenError("cannot write plan 2: message size too large")] * 3
-    world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
-    stay(world, 1, 1, 1)
-    assert world.problems.current == {"plans": "cannot write plan 2: message size too large"}
-    stay(world, 4, 1, 1)
-    assert world.problems.current == {}
-    assert world.plans()[-1] == ("down", ("payment-0",), ALL_ON_0)

@@ -4,8 +4,8 @@ import pytest
 from live_fakes import FakeProcess
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
 
-from autoscaler.live.group import HUNG_AFTER_S
 from autoscaler.live.launcher import Orphan
+from autoscaler.live.silence import HUNG_AFTER_S
 from autoscaler.model import Action
 from autoscaler.ports import NotReadyError
 from contracts.plan import PlanRecord
@@ -126,7 +126,7 @@ def test_adopted_replicas_that_the_plan_names_are_ready_and_stay_without_reports
     old = started(3)
     world = GroupWorld(old.log.newest)
     world.launcher.processes = old.launcher.processes
-    world.launcher.behind = [Orphan(name, old.launcher.newest(name)) for name in old.scaler.running]
+    world.launcher.behind = [Orphan(name, old.launcher.newest(name)) for name in old.scaler.instances]
     world.group.start(("payment-0",))
     assert [world.scaler.is_ready(f"payment-{n}") for n in range(3)] == [True] * 3
     for _ in range(60):

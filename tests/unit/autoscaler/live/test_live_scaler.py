@@ -7,7 +7,7 @@ from live_fakes import FakeProcess
 from live_worlds import ScalerWorld
 
 from autoscaler.live.launcher import Orphan
-from autoscaler.live.replicas import Timeouts
+from autoscaler.live.replica import Timeouts
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
@@ -49,7 +49,7 @@ def test_a_released_member_is_stopped_only_after_it_owns_no_partitions(world: Sc
     process.finish()
     world.step()
     assert world.changes() == ["requested", "started", "ready", "drained", "left"]
-    assert world.scaler.running == ()
+    assert not world.scaler.instances
     assert world.launcher.remembered == {}
     assert world.scaler.evictions == []
 

@@ -1,14 +1,11 @@
 """Tests of `linear` and `ffd-2022`. μ = 200 events/s, W = 0.5 s: the capacity is 200 events/s and 100 events."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from unit.autoscaler.builders import seen
 from unit.autoscaler.policies.timelines import GroupTimeline
 
 from autoscaler.model import Action
-from autoscaler.packing.bins import Capacity, Item
-from autoscaler.policies.baselines import FirstFit2022, Linear, first_fit_decreasing
+from autoscaler.policies.baselines import FirstFit2022, Linear
 from autoscaler.policies.settings import PolicySettings
 
 LINEAR = Linear(PolicySettings())
@@ -52,13 +49,3 @@ def test_unowned_partitions_are_assigned_even_while_cooling_down():
 
     timeline.at(0, [120, 120, 0])
     assert timeline.at(1, [120, 120, 0], owned=[]).action is Action.REASSIGN
-
-
-@given(st.lists(st.tuples(st.floats(0, 120), st.floats(0, 60)), min_size=1, max_size=8))
-def test_first_fit_places_every_item_once_and_overfills_no_bin(pairs):
-    capacity = Capacity(100.0, 50.0)
-    bins = first_fit_decreasing([Item(number, rate, lag) for number, (rate, lag) in enumerate(pairs)], capacity)
-    assert sorted(item.partition for bin_ in bins for item in bin_.items) == list(range(len(pairs)))
-    for bin_ in bins:
-        if len([item for item in bin_.items if not item.idle]) > 1:
-            assert not capacity.exceeded_by(bin_.arrival_rate * (1 - 1e-9), bin_.lag * (1 - 1e-9))

@@ -10,7 +10,6 @@ from autoscaler.policies.registry import POLICIES, make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 
 COUNTS_ONLY = GuardSettings(counts_only=True)
-FEWEST_GUARDS = GuardSettings(stuck_after_s=0, fallback=False)
 
 
 def test_guards_handle_a_surge_a_cool_down_and_a_failing_policy():

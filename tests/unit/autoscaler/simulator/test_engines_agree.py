@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.reference_engine import ReferenceEngine
 
-from autoscaler.simulator import rows
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.settings import Distribution, ServiceSettings
@@ -42,19 +41,8 @@ SERVICE = st.builds(
 )
 
 
-@pytest.fixture(scope="module", params=["whole", "little by little"])
-def _windows(request):
-    """Load events at once or a few at a time, so that the engine discards rows often."""
-    with pytest.MonkeyPatch.context() as patched:
-        if request.param == "little by little":
-            patched.setattr(rows, "LOADED_AT_ONCE", 5)
-            patched.setattr(rows, "BLOCK", 3)
-        yield
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ENGINE_STEP, max_size=60), SERVICE, st.sampled_from([1, 2, 5]))
-@pytest.mark.usefixtures("_windows")
 def test_the_engine_equals_its_reference(steps, service, poll_events):
     compiled, reference = (
         Story(engine(PARTITIONS, ServiceTimes(service, seed=3), poll_events=poll_events)).tell(steps)
@@ -68,7 +56,6 @@ def overload_step(chance):
     return ("feed", [(int(chance.integers(0, 3)), int(chance.integers(PARTITIONS))) for _ in range(40)])
 
 
-@pytest.mark.usefixtures("_windows")
 @pytest.mark.parametrize("poll_events", [1, 7])
 @pytest.mark.parametrize("distribution", Distribution)
 @pytest.mark.parametrize("limits", [(), (0.3e6, 0.9e6)])

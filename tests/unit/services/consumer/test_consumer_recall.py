@@ -1,4 +1,4 @@
-"""A recalled fetch: the next one is sent at once, on the other of two connections."""
+"""The next fetch is sent at once: behind a recalled one on the other connection, and behind one that has ended."""
 
 import asyncio
 from types import SimpleNamespace
@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
+from aiokafka_bench import ZERO, Fetching, take_turns
 
-from services.consumer import poller
-from services.consumer.connections import FETCH_GROUPS, RecallingClient
+from services.consumer.connections import (
+    BUSY_FETCH_WAIT_MS,
+    FETCH_GROUPS,
+    IDLE_FETCH_WAIT_MS,
+    PromptFetcher,
+    RecallingClient,
+)
 
 NODE = 0
 FIRST, SECOND = FETCH_GROUPS
@@ -21,6 +27,7 @@ class Broker:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pending: dict[Any, list[asyncio.Future[str]]] = {}
         self.opened: list[Any] = []
+        self.waits_ms: list[int] = []
         monkeypatch.setattr(AIOKafkaClient, "send", self._send)
         self.client = AIOKafkaClient()
         RecallingClient.adopt(self.client)
@@ -28,6 +35,7 @@ class Broker:
 
     async def _send(self, node_id: int, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> str:
         answer = asyncio.get_running_loop().create_future()
+        self.waits_ms.append(request._max_wait_ms)
         self.pending.setdefault(group, []).append(answer)
         return await answer
 
@@ -66,19 +74,35 @@ async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connect
     assert await third == "now"
 
 
-def test_empty_fetches_wait_long_only_while_no_event_arrives_and_no_partition_was_taken():
-    now_s = poller.monotonic_s()
-    consumer = SimpleNamespace(
-        _fetcher=SimpleNamespace(_fetch_max_wait_ms=0),
-        _client=SimpleNamespace(recalled_s=now_s - 2, recall=lambda: None),
-    )
+async def test_an_empty_fetch_waits_long_only_while_no_event_arrives_and_it_can_be_recalled(monkeypatch):
+    broker = Broker(monkeypatch)
+    await broker.fetch()
+    broker.answer(FIRST, "records")
+    broker.client.is_idle = True
+    await broker.fetch()
+    broker.client.recall()
+    await broker.fetch()
+    broker.answer(SECOND, "nothing")
+    broker.answer(FIRST, "the recalled one")
+    await broker.fetch()
+    assert broker.waits_ms == [BUSY_FETCH_WAIT_MS, IDLE_FETCH_WAIT_MS, BUSY_FETCH_WAIT_MS, IDLE_FETCH_WAIT_MS]
 
-    def pending(**how: bool) -> int:
-        poller.set_fetch_wait(consumer, **how)
-        return consumer._fetcher._fetch_max_wait_ms
 
-    assert (pending(is_idle=False), pending(is_idle=True)) == (poller.BUSY_FETCH_WAIT_MS, poller.IDLE_FETCH_WAIT_MS)
-    poller.recall_fetches(consumer)
-    assert consumer._fetcher._fetch_max_wait_ms == poller.BUSY_FETCH_WAIT_MS
-    consumer._client.recalled_s = now_s
-    assert pending(is_idle=True) == poller.BUSY_FETCH_WAIT_MS, "the recalled fetch may not be answered yet"
+async def test_a_fetcher_that_is_woken_just_before_a_fetch_ends_sends_the_next_one_at_once():
+    async with Fetching() as bench:
+        answers = []
+
+        async def send(node: int, request: Any) -> Any:
+            answers.append(asyncio.get_running_loop().create_future())
+            return await answers[-1]
+
+        bench.wire.send = send
+        PromptFetcher.adopt(bench.consumer)
+        bench.change(ZERO, positions={ZERO: 0})
+        bench.fetcher._fetch_task = asyncio.ensure_future(bench.fetcher._fetch_requests_routine())
+        await take_turns()
+        bench.change(ZERO)  # wakes the fetcher
+        answers[0].set_result(SimpleNamespace(API_VERSION=4, topics=[]))
+        await take_turns()
+        assert len(answers) == 2, "without the change to aiokafka it sleeps for 0.2 s first"
+        await bench.fetcher.close()

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientSession
 from aiokafka_bench import TOPIC, ZERO
 
-from contracts.progress import ReplicaState, ServiceTimes
+from contracts.progress import ReplicaState
 from services.consumer import vitals
 from services.consumer.interface import Options, Topics
 from services.consumer.lease import Lease
@@ -28,7 +28,7 @@ class Replica:
         self.lease = Lease(6.0, 10.0, lambda: self.now_s)
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
         idle: Any = SimpleNamespace(
-            last_confirmed_s=float("inf"), longest_handler_s=lambda: 0.0, service_times=ServiceTimes, events_handled=0,
+            last_confirmed_s=float("inf"), longest_handler_s=lambda: 0.0, events_handled=0,
             latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
             rebalance_reports=[], state=state, member_id="", generation=1, plans=SimpleNamespace(newest_plan=None),
             assignor=SimpleNamespace(last_assignment=AssignmentMetadata(), refused={}),

@@ -1,0 +1,47 @@
+"""Requests about the brokers for `consumers = assigned`: do they have the assignor? The group gets its intervals."""
+
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from autoscaler.live.foreign.assignor import CLASS
+from autoscaler.live.kafka import DEADLINE_S
+from autoscaler.live.settings import AutoscalerSettings
+from contracts.connection import Connection
+from contracts.preflight import client_config
+
+NOT_SET: Final = "keep their values; plans take longer: lower group.consumer.min.heartbeat.interval.ms on the brokers"
+
+
+def brokers_without_assignor(connection: Connection) -> tuple[list[int], int] | None:
+    """Return the brokers that do not name the assignor, and the number of brokers. None: no right to read it."""
+    admin = AdminClient(client_config(connection))
+    try:
+        nodes = sorted(admin.list_topics(timeout=DEADLINE_S).brokers)
+        asked = [ConfigResource(ResourceType.BROKER, str(node)) for node in nodes]
+        answers = {int(of.name): one for of, one in admin.describe_configs(asked, request_timeout=DEADLINE_S).items()}
+        found = {node: one.result(DEADLINE_S).get("group.consumer.assignors") for node, one in answers.items()}
+    except (KafkaException, TimeoutError):
+        return None
+    return [node for node in nodes if CLASS not in getattr(found[node], "value", "")], len(nodes)
+
+
+def configure_group(connection: Connection, group: str, settings: AutoscalerSettings) -> list[str]:
+    """Set the intervals of the group. Return a line for an operator about those that the brokers reject."""
+    wanted = {
+        "consumer.assignment.interval.ms": 0,
+        "consumer.session.timeout.ms": round(settings.session_s * 1000),
+        "consumer.heartbeat.interval.ms": round(settings.heartbeat_s * 1000),
+    }
+    admin, rejected = AdminClient(client_config(connection)), []
+    for name, value in wanted.items():  # one by one, so that a rejected one does not prevent the others
+        entry = ConfigEntry(name, str(value), incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+        try:
+            for done in admin.incremental_alter_configs([resource], request_timeout=DEADLINE_S).values():
+                done.result(DEADLINE_S)
+        except (KafkaException, TimeoutError) as failed:
+            reason = failed.args[0].str() if isinstance(failed, KafkaException) else "no answer"
+            rejected.append(f"{name}={value} ({reason})")
+    return [f"group {group}: {', '.join(rejected)} {NOT_SET}"] if rejected else []

@@ -1,0 +1,121 @@
+"""The autoscaler's membership in a group of consumers, in a thread of its own: a slow decision never costs it."""
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Final
+
+from autoscaler.live.foreign import wire
+from autoscaler.live.foreign.coordinator import Coordinator, describe_error
+from autoscaler.live.foreign.members import Member, Replicas
+from autoscaler.live.foreign.wire import Partitions
+from autoscaler.live.settings import AutoscalerSettings
+from contracts.connection import Connection
+from contracts.plan import PlanRecord
+
+RETRY_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The group after a rebalance."""
+
+    seen_s: float = 0.0
+    """Last time at which the coordinator confirmed this view (monotonic clock)."""
+    generation: int = -1
+    leads: bool = False
+    """Whether plans are followed."""
+    protocol: str = ""
+    epoch: int = 0
+    """Epoch of the plan that this rebalance carried out completely; 0: none."""
+    members: tuple[Member, ...] = ()
+    places: Mapping[str, Partitions] = field(default_factory=dict)
+    """Member id → its partitions, including those that it must still release."""
+
+
+class Membership(ABC):
+    """A membership whose group follows plans.
+
+    notify: called from the thread with lines for an operator.
+    """
+
+    def __init__(
+        self, connection: Connection, settings: AutoscalerSettings, notify: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._coordinator = Coordinator(connection, settings.group_in(connection.namespace))
+        self._topic, self._settings, self._notify = settings.topic_in(connection.namespace), settings, notify
+        self.view = View()
+        self.problem = ""
+        """Why plans are not followed now; empty: they are. Like `view`, it may be read from another thread."""
+        self.is_fenced = False
+        """Whether another autoscaler has this membership."""
+        self._pauses_s = SimpleQueue[float]()
+        self._given: tuple[PlanRecord | None, Replicas] = None, Replicas()
+        self._loop = asyncio.new_event_loop()
+        self._due = asyncio.Event()
+        self._main: asyncio.Task[None]
+        self._thread = threading.Thread(target=self._run_thread, name="group membership", daemon=True)
+        self.start = self._thread.start
+        """Joins the group, in the background."""
+
+    def carry_out(self, plan: PlanRecord | None, replicas: Replicas) -> None:
+        """Set the plan and the running replicas. If that changes an owner, a rebalance begins."""
+        if (plan, replicas) != self._given and not self._loop.is_closed():
+            self._given = plan, replicas
+            self._loop.call_soon_threadsafe(self._compare)
+
+    def take_pauses(self) -> list[float]:
+        """Return how long moved partitions had no owner since the last call, seconds (cooperative protocols)."""
+        return [self._pauses_s.get() for _ in range(self._pauses_s.qsize())]
+
+    def remove(self, members: Iterable[Member]) -> None:
+        """Let members leave whose processes have exited, so that the group does not wait for their sessions."""
+        asyncio.run_coroutine_threadsafe(self._remove([*members]), self._loop)
+
+    def close(self, *, leave: bool) -> None:
+        """End the thread. leave: leave the group too. Else the membership lasts until the end of its session."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._end(leave=leave), self._loop)
+            self._thread.join(wire.ANSWER_TIMEOUT_S)
+
+    @abstractmethod
+    async def _serve(self) -> None:
+        """Carry out plans until fenced. Raises KafkaError if the coordinator is lost."""
+
+    @abstractmethod
+    def _compare(self) -> None:
+        """Begin a rebalance if the plan changes an owner."""
+
+    @abstractmethod
+    async def _remove(self, members: "list[Member]") -> None:
+        """Let members leave."""
+
+    @abstractmethod
+    async def _leave(self) -> None:
+        """Leave the group."""
+
+    async def _end(self, *, leave: bool) -> None:
+        if leave:
+            await self._leave()
+        self._main.cancel()
+
+    def _run_thread(self) -> None:
+        self._main = self._loop.create_task(self._run())
+        with suppress(asyncio.CancelledError):
+            self._loop.run_until_complete(self._main)
+        self._loop.close()
+
+    async def _run(self) -> None:
+        while not self.is_fenced:
+            try:
+                await self._coordinator.connect()
+                await self._serve()
+            except Exception as failed:  # whatever it is: without this thread the group would be lost for ever
+                self.problem = f"group {self._coordinator.group}: {describe_error(failed)}"
+            finally:
+                await self._coordinator.close()
+            await asyncio.sleep(RETRY_S)

@@ -1,0 +1,203 @@
+"""Plans for a group whose partitions the brokers assign (KIP-848): a member that reads nothing carries them.
+
+The plan is in the member's rack id, where the assignor on the brokers reads it. Only a change of topics makes a broker
+assign again, so each plan comes with the name of another topic, which does not exist. Both are in one heartbeat. A
+restart within the session uses the same member id, rack id and topic, and moves nothing.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from aiokafka.errors import KafkaError, NoError, for_code
+
+from autoscaler.live.foreign import wire
+from autoscaler.live.foreign.broker_settings import configure_group
+from autoscaler.live.foreign.members import ASSIGNED, Member, assign
+from autoscaler.live.foreign.membership import Membership, View
+from autoscaler.live.foreign.packed import LONGEST, key_of, pack, unpack
+from autoscaler.live.foreign.wire import PLANNER, Partitions, Subscription
+from contracts.clock import monotonic_s
+
+POLL_S: Final = 0.05
+"""Interval at which the group is read while it carries out a plan."""
+POLLING_S: Final = 5.0
+"""Longest time at that interval."""
+TOPICS_S: Final = 10.0
+"""Interval at which the numbers of partitions are read."""
+LEAVE: Final = -1
+UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND, FENCED_MEMBER_EPOCH = 25, 69, 110
+CLASSIC: Final = "use the classic protocol; set consumers = led, or group.protocol=consumer at the consumers"
+
+Owners = dict[bytes, list[bytes]]
+
+
+class Planner(Membership):
+    """The autoscaler as the member that carries the plan."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._connection = arguments[0]
+        self._epoch = 0
+        """Epoch of this member, which the next heartbeat must repeat; 0: join."""
+        self._number, self._owners = 0, Owners()
+        self._racks = "", ""
+        """The last two rack ids. The answer to the last one may have been lost."""
+        self._topics: dict[str, tuple[bytes, int]] = {}
+        """Topic → its id and its number of partitions."""
+        self._topics_s = self._beat_s = self._published_s = self._free_s = 0.0
+        self._is_configured = False
+
+    def _compare(self) -> None:
+        self._due.set()
+
+    async def _remove(self, members: list[Member]) -> None:
+        for member in members:
+            with suppress(KafkaError, OSError, TimeoutError):  # else it leaves at the end of its session
+                await self._coordinator.send(wire.BEAT, member.id, LEAVE, None, None, -1, None, None, None, None, {})
+
+    async def _leave(self) -> None:
+        await self._remove([Member(PLANNER)])
+
+    async def _serve(self) -> None:
+        while not self.is_fenced:
+            self._due.clear()
+            is_settled = await self._step()
+            is_slow = is_settled or monotonic_s() - self._published_s > POLLING_S
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._due.wait(), self._settings.heartbeat_s if is_slow else POLL_S)
+
+    async def _step(self) -> bool:
+        """Read the group, and publish the plan if the group has another one. Return whether it is carried out."""
+        (found,) = (await self._coordinator.send(wire.DESCRIBE_ASSIGNED, False, {})).groups
+        if found[0] == GROUP_ID_NOT_FOUND:
+            classic = await self._coordinator.describe()
+            self.view = View(monotonic_s(), protocol=ASSIGNED)
+            count = len(classic[5])
+            self.problem = f"group {self._coordinator.group}: its {count} consumers {CLASSIC}" if count else ""
+            return True
+        if for_code(found[0]) is not NoError:
+            raise for_code(found[0])(self._coordinator.group)
+        if not self._is_configured:
+            self._is_configured = True
+            for line in await asyncio.to_thread(
+                configure_group, self._connection, self._coordinator.group, self._settings
+            ):
+                self._notify(line)
+        carried = next((one[2] or "" for one in found[7] if one[0] == PLANNER), None)
+        if self._is_of_another(carried):
+            self.is_fenced = True
+            return True
+        listed = [one for one in found[7] if one[0] != PLANNER]
+        members = [self._member(one) for one in listed]
+        await self._read_topics(members)
+        targets = {one[0]: _partitions(one[9]) for one in listed}
+        plan, replicas = self._given
+        counts = {topic: count for topic, (_, count) in self._topics.items()}
+        given, _ = assign(plan, replicas, members, topic=self._topic, counts=counts, previous=targets)
+        owners, is_published = self._owners_of(given, members), carried == self._racks[1] != ""
+        if carried is None:
+            self._epoch = 0
+        is_new = owners != self._owners or (bool(carried) and not is_published)
+        if plan is not None and any(map(any, owners.values())) and (is_new or not self._epoch):
+            return await self._publish(owners, is_new=is_new)
+        if self._epoch and monotonic_s() - self._beat_s >= self._settings.heartbeat_s:
+            await self._beat()
+        return self._see(found, listed, members, targets, is_published and self._owners_of(targets, members) == owners)
+
+    def _is_of_another(self, carried: str | None) -> bool:
+        """Return whether another autoscaler has this membership. After a restart, adopt the plan that it carries."""
+        if carried and not self._racks[1]:
+            self._racks = "", carried
+            self._number, self._owners = unpack(carried)
+        return bool(carried) and carried not in self._racks
+
+    def _see(
+        self,
+        found: Any,
+        listed: Sequence[Any],
+        members: Sequence[Member],
+        targets: Mapping[str, Partitions],
+        follows: bool,
+    ) -> bool:
+        """Update the view. follows: whether the target of the coordinator is the published plan."""
+        plan, at_s, (epoch, target_epoch) = self._given[0], monotonic_s(), found[4:6]
+        places = {one[0]: _partitions(one[8]) for one in listed}
+        settled = follows and places == targets and {target_epoch} >= {epoch, *(one[3] for one in listed)}
+        held = {(topic, number) for of in places.values() for topic, numbers in of.items() for number in numbers}
+        for one in listed:
+            if one[3] < target_epoch:  # it may still have what it must release, which the coordinator does not list
+                for topic, numbers in self.view.places.get(one[0], {}).items():
+                    kept = {number for number in numbers if (topic, number) not in held}
+                    if kept:
+                        places[one[0]][topic] = sorted({*places[one[0]].get(topic, ()), *kept})
+        if self.view.epoch and self._topics[self._topic][1] > sum(topic == self._topic for topic, _ in held):
+            self._free_s = self._free_s or at_s
+        elif settled and self._free_s:
+            self._pauses_s.put(at_s - self._free_s)
+            self._free_s = 0.0
+        done = plan.epoch if plan is not None and settled else self.view.epoch
+        self.view = View(at_s, target_epoch, follows, ASSIGNED, done, tuple(members), places)
+        self.problem = ""
+        if plan is not None and self._epoch and epoch == target_epoch and not follows:
+            where = f"group {self._coordinator.group}, broker {self._coordinator.node}"
+            self.problem = f"{where}: {found[6]!r} ignored the plan; install the assignor of tailpack there"
+        return settled
+
+    async def _publish(self, owners: Owners, *, is_new: bool) -> bool:
+        self._number += is_new
+        rack = pack(self._number, owners)
+        if len(rack) > LONGEST:
+            size = f"{len(rack)} of {LONGEST} bytes"
+            self.problem = f"group {self._coordinator.group}: the plan is too long ({size}): too many members"
+            return True
+        self._racks, self._owners = (self._racks[1], rack), owners
+        self._published_s = monotonic_s()
+        await self._beat(rack, [f"tailpack-plan-{self._number}"])
+        return False
+
+    async def _beat(self, rack: str | None = None, topics: list[str] | None = None) -> None:
+        joins = self._epoch == 0
+        timeout_ms = round(wire.REQUEST_TIMEOUT_S * 1000) if joins else -1
+        values: Any = PLANNER, self._epoch, None, rack, timeout_ms, topics, None, None, [] if joins else None, {}
+        answer = await self._coordinator.send(wire.BEAT, *values)
+        self._beat_s = monotonic_s()
+        if answer.error_code in (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH):
+            self._epoch = 0
+        elif (error := for_code(answer.error_code)) is not NoError:
+            raise error(answer.message or self._coordinator.group)
+        else:
+            self._epoch = answer.epoch
+
+    def _member(self, one: Any) -> Member:
+        topics = {*filter(None, one[6] or ())}
+        with suppress(re.error):  # the brokers' syntax is RE2, which is nearly the same
+            topics |= {self._topic} if one[7] and re.fullmatch(one[7], self._topic) else set()
+        return Member(one[0], one[1] or "", one[4], one[5].lstrip("/"), Subscription(frozenset(topics)))
+
+    async def _read_topics(self, members: Sequence[Member]) -> None:
+        names = {self._topic}.union(*(member.subscription.topics for member in members))
+        if names <= {*self._topics} and monotonic_s() - self._topics_s < TOPICS_S:
+            return
+        asked: list[Any] = [(bytes(16), name, {}) for name in sorted(names)]
+        answer = await self._coordinator.send(wire.TOPICS, asked, False, False, {})
+        self._topics = dict.fromkeys(names, (b"", 0)) | {one[1]: (one[2], len(one[4])) for one in answer.topics}
+        self._topics_s = monotonic_s()
+
+    def _owners_of(self, given: Mapping[str, Partitions], members: Sequence[Member]) -> Owners:
+        """Return topic id → key of the owner of each partition."""
+        owners = {id_: [b""] * count for id_, count in self._topics.values() if count}
+        keys = {member.id: key_of(member.instance_id or member.id) for member in members}
+        for member_id, topics in given.items():
+            for topic, numbers in topics.items():
+                of = owners.get(self._topics.get(topic, (b"",))[0], [])
+                for number in numbers:
+                    if number < len(of):
+                        of[number] = keys[member_id]
+        return owners
+
+
+def _partitions(places: Any) -> Partitions:
+    return {topic: sorted(numbers) for _, topic, numbers, _ in places[0] if topic}

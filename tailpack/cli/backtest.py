@@ -1,0 +1,216 @@
+"""`tailpack backtest`: what other scalers would have made of past traffic."""
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from contracts.settings import duration_s
+from report.wording import count, duration, share
+from tailpack.cli.options import (
+    AsJson,
+    Changes,
+    Max,
+    Processes,
+    check_policy,
+    load_with_trace,
+    parse_changes,
+    print_json,
+    slo_changes,
+)
+from tailpack.cli.progress import matrix_progress, next_step, progress
+from tailpack.errors import TailpackError
+
+if TYPE_CHECKING:
+    from bench.backtest.backtest import Backtest, Line
+    from report.measures import Interval
+
+FAILED_UNDER: Final = 99
+"""Exit status if a policy is below --fail-under."""
+NOT_MODELLED: Final = "Not modelled: outages of brokers, pauses of a runtime, databases that replicas share."
+PRICE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*h")
+
+
+def backtest(
+    *,
+    current: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="Scaler of today: 'keda lagThreshold=500 max=12', 'hpa averageValue=100', 'static 12', or a policy "
+            "with policy.NAME=VALUE. Also protocol=eager|cooperative-sticky|kip848 and heartbeat=3s.",
+        ),
+    ],
+    service_time: Annotated[
+        str, typer.Option(metavar="DURATION", help="Time that a replica needs to serve one event: 5ms.")
+    ],
+    trace: Annotated[
+        Path | None, typer.Option(help="CSV or Parquet file, as `tailpack record` writes it, or as in `simulate`.")
+    ] = None,
+    prometheus: Annotated[
+        str, typer.Option(metavar="URL", help="Import the traffic from this Prometheus, instead of --trace.")
+    ] = "",
+    query: Annotated[
+        str,
+        typer.Option(
+            metavar="PROMQL",
+            help="Rate of events for each partition: sum by (partition) "
+            '(rate(kafka_topic_partition_current_offset{topic="orders"}[1m])).',
+        ),
+    ] = "",
+    past: Annotated[str, typer.Option(metavar="DURATION", help="Range of the import, up to now: 7d.")] = "7d",
+    step: Annotated[str, typer.Option(metavar="DURATION", help="Time between two samples of the import.")] = "30s",
+    policies: Annotated[
+        list[str] | None, typer.Option("--policy", help="Policy to compare. Repeatable; default: tail-aware.")
+    ] = None,
+    latency: Annotated[str, typer.Option(metavar="DURATION", help="Latency target (W).")] = "500ms",
+    percentile: Annotated[float, typer.Option(min=0, max=100, help="Share of events that must be in time, %.")] = 99.9,
+    startup: Annotated[
+        str, typer.Option(metavar="DURATION", help="Time from the request for a replica until it serves.")
+    ] = "25s",
+    most: Max = None,
+    price: Annotated[str, typer.Option(metavar="PRICE/h", help="Price of a replica: 0.031/h. Adds a column.")] = "",
+    changes: Changes = None,
+    fail_under: Annotated[
+        float | None, typer.Option(min=0, max=100, help="Exit with status 99 if fewer %% of events are in time.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the import, the runs and backtest.json.")] = Path(
+        "out/backtest"
+    ),
+    processes: Processes = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate past traffic under what runs today and under other policies, and compare share in time and cost.
+
+    A trace of more than four hours is sampled. Counts of events do not show how the events were spaced, so figures then
+    are a band: evenly spaced … in one burst each second.
+    """
+    from bench.backtest.backtest import Question  # noqa: PLC0415  numpy only where it is needed
+    from bench.backtest.backtest import backtest as answer  # noqa: PLC0415
+    from bench.backtest.current import read_current  # noqa: PLC0415
+    from loadgen.schedule import Spacing  # noqa: PLC0415
+    from loadgen.trace import EventTrace  # noqa: PLC0415
+
+    if price and not (match := PRICE.fullmatch(price)):
+        raise TailpackError(f"--price {price!r}: must be an amount for each hour, for example 0.031/h")
+    now = read_current(current)
+    names = [check_policy(name) for name in dict.fromkeys(policies or ["tail-aware"])]
+    notes = list(now.notes)
+    path = _import(prometheus, query, past, step, out=out, notes=notes) if prometheus else trace
+    if path is None or (prometheus and trace):
+        raise TailpackError("give the traffic as --trace FILE, or as --prometheus URL with --query")
+    settings = parse_changes(changes) | slo_changes(latency, percentile, service_time, startup, None)
+    settings = {"autoscaler.rebalance_time_s": 0.05, **settings}
+    scenario, found = load_with_trace("w1", path, {**settings, "policy": names[0]})
+    if found is None:
+        raise TailpackError(f"{path} has no events")
+    if found.partitions is None and not {"partitions", "payment.partitions"} & {*settings}:
+        raise TailpackError(f"{path} has totals only; give the number of partitions: --set partitions=12")
+    is_exact = isinstance(found, EventTrace)
+    spacings = (Spacing.SMOOTH,) if is_exact else (Spacing.SMOOTH, Spacing.BURST)
+    question = Question(
+        trace=path, current=now, policies=names, set=settings,
+        service_time_s=scenario.payment.service_time_s, latency_target_s=scenario.target.latency_target_s,
+        percentile=scenario.target.percentile, spacings=spacings,
+        partitions=scenario.payment.partitions,
+        most=most or scenario.payment.partitions,
+    )  # fmt: skip
+    with matrix_progress("simulated runs", out) as announce:
+        result = answer(question, found, out, processes=processes, announce=announce)
+    result = msgspec.structs.replace(result, notes=tuple(notes))
+    (out / "backtest.json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
+    if as_json:
+        print_json(result)
+    else:
+        _print(result, float(match[1]) if price and match else None, band=not is_exact)
+    shortest = min((line.in_time[0] for line in result.lines if line.name in names), default=0.0)
+    next_step("tailpack shadow shadow.toml", as_json=as_json)
+    if fail_under is not None and shortest < fail_under / 100:
+        typer.echo(f"tailpack: {share(shortest)} in time is less than --fail-under {fail_under:g}", err=True)
+        raise typer.Exit(FAILED_UNDER)
+    raise typer.Exit(1 if result.failed else 0)
+
+
+def _import(url: str, query: str, past: str, step: str, *, out: Path, notes: list[str]) -> Path:
+    """Import a trace from Prometheus, and return its file. A remark about missing samples is added to `notes`."""
+    from bench.backtest.prometheus import import_rates  # noqa: PLC0415  numpy only where it is needed
+
+    if not query:
+        raise TailpackError("--prometheus needs --query: the rate of events for each partition")
+    step_s = _seconds("--step", step)
+    if step_s != int(step_s):
+        raise TailpackError(f"--step {step!r}: must be whole seconds")
+    with progress("importing, %", 100) as update:
+        found = import_rates(
+            url, query, out / "import.parquet", end_s=time.time() // step_s * step_s,
+            duration_s=_seconds("--past", past), step_s=int(step_s), announce=lambda part: update(completed=100 * part),
+        )  # fmt: skip
+    notes += [found.note] if found.missing else []
+    return found.path
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        seconds = duration_s(text)
+    except ValueError as error:
+        raise TailpackError(f"{option}: {error}") from error
+    if seconds < 1:
+        raise TailpackError(f"{option} {text!r}: must be at least one second")
+    return seconds
+
+
+def _print(result: "Backtest", price: float | None, *, band: bool) -> None:
+    console = Console()
+    sampled = f", {duration(result.simulated_s)} of it simulated" if result.simulated_s < result.duration_s else ""
+    title = f"{result.trace}: {duration(result.duration_s)}{sampled}, {count(result.events)} events, " + (
+        f"{result.partitions} partitions"
+    )
+    cost = [f"cost at {price:g}/h"] if price is not None else []
+    table = Table("", "in time", "late events/day", "replica-hours", *cost, "cost against today", box=None, title=title)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for line in result.lines:
+        table.add_row(*_cells(line, price))
+    packed = result.packed_replica_hours
+    priced = [] if price is None else [f"{packed * price:,.2f}"]
+    table.add_row("each second packed alone", "", "", f"{packed:,.2f}", *priced, "", style="dim")
+    console.print(table)
+    if band:
+        console.print("Bands: events spaced evenly … in one burst each second; the trace does not show which.")
+    if worst := result.worst:
+        console.print(
+            f"Worst time of {result.lines[-1].name}: {_clock(worst.begin_s)} to {_clock(worst.end_s)} after the start, "
+            f"{share(worst.in_time)} in time; up to {worst.peak_events_per_s:,} events/s after a mean of "
+            f"{worst.before_events_per_s:,.0f}.",
+            highlight=False,
+        )
+    for text in (*result.notes, *(f"failed: {why}" for why in result.failed), NOT_MODELLED):
+        console.print(text, highlight=False, markup=False, style="dim")
+
+
+def _cells(line: "Line", price: float | None) -> list[str]:
+    cost = [] if price is None else [_band([price * value for value in line.replica_hours], "{:,.2f}")]
+    shares = list(dict.fromkeys(map(share, line.in_time)))
+    late = _band(line.late_per_day, "{:,.0f}")
+    hours = _band(line.replica_hours, "{:,.2f}")
+    return [line.name, " … ".join(shares), late, hours, *cost, _change(line.cost_change)]
+
+
+def _band(values: Any, form: str) -> str:
+    return " … ".join(dict.fromkeys(form.format(value) for value in values))
+
+
+def _change(change: "Interval | None") -> str:
+    if change is None:
+        return "–"
+    return f"{change.mean:+.1%} ({change.low:+.1%} … {change.high:+.1%})"
+
+
+def _clock(second: int) -> str:
+    days, rest = divmod(second, 86_400)
+    return (f"{days} d " if days else "") + f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"

@@ -1,0 +1,211 @@
+"""A backtest has the known costs of a known load, and reads the words of a user's manifest and Prometheus."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs
+
+import command_line
+import numpy as np
+import pytest
+
+from bench.backtest.backtest import Question, backtest
+from bench.backtest.current import read_current
+from bench.backtest.parts import PART_S, WARM_UP_S, parts_of
+from bench.backtest.prometheus import import_rates
+from contracts.validation import InvalidSettingsError
+from loadgen.trace import EventTrace, Trace, read_trace
+from tailpack.cli.backtest import FAILED_UNDER
+from tailpack.errors import TailpackError
+
+
+def constant(path: Path, seconds: int, rate: int, partitions: int = 4) -> Path:
+    head = "second," + ",".join(f"p{number}" for number in range(partitions))
+    rows = [",".join(map(str, [second, *[rate // partitions] * partitions])) for second in range(seconds)]
+    path.write_text("\n".join([head, *rows]) + "\n")
+    return path
+
+
+def test_a_constant_load_has_exact_costs_and_differences(tmp_path: Path) -> None:
+    path = constant(tmp_path / "constant.csv", seconds=240, rate=300)
+    question = Question(
+        trace=path, current=read_current("static 4"), policies=["static-3"], set={"payment.service_time_s": 0.005},
+        service_time_s=0.005, latency_target_s=0.5, percentile=0.999, partitions=4, most=4,
+    )  # fmt: skip
+    found = backtest(question, read_trace(path), tmp_path, processes=1, announce=lambda *_: None)
+    assert not found.failed
+    lines = {line.name: line for line in found.lines}
+    assert [*lines] == ["today (static 4)", "fixed 2", "static-3"], "two replicas of 200 events/s serve 300"
+    costs = {name: line.replica_hours[0] * 3600 / 240 for name, line in lines.items()}
+    assert costs == pytest.approx({"today (static 4)": 4, "fixed 2": 2, "static-3": 3})
+    change = lines["fixed 2"].cost_change
+    assert change
+    assert (change.mean, change.low, change.high) == pytest.approx((-0.5, -0.5, -0.5)), "every block costs half"
+    assert all(line.in_time == (1, 1) for line in lines.values())
+    assert found.packed_replica_hours * 3600 == 2 * 240
+    assert found.worst is None
+
+
+def test_the_command_prints_the_figures_and_fails_under_a_threshold(tmp_path: Path) -> None:
+    path = constant(tmp_path / "constant.csv", seconds=60, rate=300)
+    words = ["backtest", "--trace", path, "--service-time", "5ms", "--out", tmp_path / "out", "--processes", 1]
+    words += ["--current", "static 1", "--policy", "static-4", "--price", "2/h"]
+    shown = command_line.run(*words, "--fail-under", "99.9")
+    assert shown.exit_code == 0
+    rows = {line.split("  ")[0].strip(): line.split() for line in shown.stdout.splitlines()}
+    assert rows["static-4"][1:3] == ["100", "%"]
+    assert rows["static-4"][4:6] == ["0.07", "0.13"], "replica-hours and cost of four replicas for a minute"
+    words[words.index("static-4")] = "static-1"
+    late = command_line.run(*words, "--fail-under", "99.9", "--json")
+    assert late.exit_code == FAILED_UNDER
+    assert json.loads(late.stdout)["worst"]["peak_events_per_s"] == 300
+    (tmp_path / "totals.csv").write_text("second,events\n0,5\n")
+    words[2] = tmp_path / "totals.csv"
+    with pytest.raises(TailpackError, match="--set partitions=12"):
+        command_line.run(*words)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_a_long_trace_is_sampled_evenly_and_each_part_has_its_own_events(single: bool, tmp_path: Path) -> None:
+    seconds = 86_400
+    counts = np.zeros((seconds, 2), np.int64)
+    counts[::10, 0], counts[5::10, 1] = 1, 2
+    trace: Trace | EventTrace = Trace("day.csv", counts)
+    if single:
+        path = tmp_path / "day.csv"
+        rows = [f"{second},{second // 5 % 2}\n" * int(counts[second].sum()) for second in range(0, seconds, 5)]
+        path.write_text("at_s,partition\n" + "".join(rows))
+        trace = read_trace(path)  # type: ignore[assignment]
+    parts = parts_of(trace, tmp_path / "day.csv", tmp_path / "parts")
+    gaps = np.diff([part.begin_s for part in parts])
+    assert sum(part.end_s - part.begin_s for part in parts) == len(parts) * PART_S
+    assert gaps.max() - gaps.min() <= 1
+    assert {part.warm_up_s for part in parts} == {WARM_UP_S}
+    for part in (parts[0], parts[-1]):
+        own = read_trace(part.trace, 2).counts
+        wanted = counts[part.begin_s - WARM_UP_S : part.end_s]
+        assert (own == wanted[: len(own)]).all()
+        assert own.sum() == wanted.sum()
+
+
+@pytest.mark.parametrize(
+    ("text", "policy", "settings"),
+    [
+        ("static 12", "static-12", {}),
+        ("fixed-3", "static-3", {}),
+        (
+            "keda lagThreshold=500 pollingInterval=30 max=12 protocol=kip848 heartbeat=3s",
+            "keda-hpa",
+            {"policy.lag_threshold": 500, "autoscaler.max_replicas": 12, "payment.heartbeat_s": 3.0},
+        ),
+        ("hpa averageValue=100 scaleDownStabilization=1m", "keda-hpa",
+         {"policy.lag_threshold": 100, "policy.scale_down_stabilisation_s": 60.0}),
+        ("algorithm-2 policy.f_up=0.7", "algorithm-2", {"policy.f_up": 0.7}),
+    ],
+)  # fmt: skip
+def test_what_runs_today_is_read_in_the_words_of_its_manifest(text: str, policy: str, settings: dict[str, Any]) -> None:
+    found = read_current(text)
+    assert found.contender.policy == policy
+    own = dict(found.contender.set)
+    protocol = own.pop("payment.runtime", None) or own.pop("payment.rebalance_protocol")
+    assert protocol == ("kip848" if "kip848" in text else "eager")
+    assert own == settings
+    assert bool(found.notes) == ("pollingInterval" in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "use keda, hpa, flink, static N"),
+        ("static", "static 12"),
+        ("static 0", "static 12"),
+        ("keda lagTreshold=5", "did you mean lagThreshold?"),
+        ("keda lagThreshold=many", "'many' is not a valid value"),
+        ("keda protocol=udp", "unknown"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(text: str, reason: str) -> None:
+    with pytest.raises(InvalidSettingsError) as refused:
+        read_current(text)
+    assert len(refused.value.problems) == 1
+    assert reason in refused.value.problems[0]
+
+
+class Prometheus(BaseHTTPRequestHandler):
+    """Answers query_range like Prometheus: partition 0 has 2.5 events/s, with a gap and a value that is no number."""
+
+    def do_POST(self) -> None:
+        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        query, start, end, step = (form[name][0] for name in ("query", "start", "end", "step"))
+        times = np.arange(float(start), float(end) + 1, float(step))
+        values = [[at, "2.5"] for at in times]
+        data: dict[str, Any] = {"status": "success", "data": {"resultType": "matrix", "result": []}}
+        series = {"metric": {"partition": "1"}, "values": values}
+        if query == "refused":
+            data = {"status": "error", "errorType": "bad_data", "error": "invalid parameter\n parse error"}
+        elif query == "topics":
+            data["data"]["result"] = [{"metric": {"topic": name}, "values": values} for name in ("a", "b")]
+        elif query == "large":
+            data["data"]["result"] = [series | {"values": [[at, "1e15"] for at in times]}]
+        elif query == "nan":
+            data["data"]["result"] = [series | {"values": [[at, "NaN"] for at in times]}]
+        elif query == "rate":
+            first = {"metric": {"partition": "0"}, "values": [values[0], *values[2:-1], [times[-1], "NaN"]]}
+            data["data"]["result"] = [first, series]
+        body = b"<html>" if query == "html" else json.dumps(data).encode()
+        self.send_response(400 if query == "refused" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def prometheus() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Prometheus)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def imported(url: str, query: str, path: Path) -> Any:
+    return import_rates(url, query, path, end_s=1e9, duration_s=200, step_s=20, announce=lambda _: None)
+
+
+def test_rates_of_prometheus_become_events_and_gaps_are_counted(prometheus: str, tmp_path: Path) -> None:
+    found = imported(prometheus, "rate", tmp_path / "rates.parquet")
+    assert (found.missing, found.samples) == (2, 20)
+    assert found.note.startswith("2 of 20 samples are missing, first partition 0 at 999999840 s")
+    counts = read_trace(found.path).counts
+    assert counts.shape == (200, 2)
+    assert list(counts.sum(axis=0)) == [400, 500], "partition 0 lacks two samples of 20 s"
+    assert set(counts[:, 1]) == {2, 3}
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("refused", "refuses the query: invalid parameter parse error"),
+        ("topics", "sum by (partition)"),
+        ("nan", "has no sample"),
+        ("nothing", "has no sample"),
+        ("large", "must be a rate"),
+        ("html", "did not answer as Prometheus does"),
+    ],
+)
+def test_a_wrong_query_is_one_sentence(query: str, reason: str, prometheus: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettingsError) as refused:
+        imported(prometheus, query, tmp_path / "rates.parquet")
+    assert reason in str(refused.value.problems)
+    assert not (tmp_path / "rates.parquet").exists()
+
+
+def test_an_absent_prometheus_and_a_wrong_address_are_one_sentence(tmp_path: Path) -> None:
+    for url, reason in {"http://127.0.0.1:1": "does not answer", "file:///etc/passwd": "must begin with http"}.items():
+        with pytest.raises(InvalidSettingsError, match=reason):
+            imported(url, "rate", tmp_path / "rates.parquet")

@@ -1,9 +1,7 @@
-"""aiokafka's fetcher, changed to hand over the fetched records many at a time.
+"""aiokafka's fetcher, changed to return events. aiokafka's own record of each would cost more than all else."""
 
-aiokafka makes an object of its own of each record, one by one. That costs more than all else that a poll does.
-"""
-
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
@@ -11,79 +9,75 @@ from aiokafka.structs import TopicPartition
 
 from contracts.unpacking import Batch, Records
 from services.consumer.connections import PromptFetcher
+from services.consumer.interface import Event
 
-CHUNK_RECORDS: Final = 500
-"""Most records that are handed over at once. A poll exceeds its limit of records by less."""
+CHUNK_RECORDS: Final = 200  # unpacked at once: so few that they are freed before Python's collector looks at them
+EventsOf = Callable[[str, int, list[Any]], list[Event]]
 
 
 class BatchFetcher(PromptFetcher):
-    """Returns records as they were unpacked, with offset, timestamp, key, value and headers."""
+    """Returns events. Within aiokafka, a chunk of records takes the place of a record."""
 
     @classmethod
-    def adopt(cls, consumer: Any) -> None:
-        """Replace the class of the fetcher of `consumer`, which was started and has not fetched yet."""
-        super().adopt(consumer)
-        consumer._fetcher._records = _Results()
+    def adopt(cls, consumer: Any, events_of: EventsOf = lambda *_: []) -> None:
+        """Replace the class of the fetcher of `consumer`, which was started and has not fetched yet.
 
-    async def fetched_records(
-        self,
-        partitions: Collection[TopicPartition],
-        timeout: float = 0,  # noqa: ASYNC109  aiokafka's parameter
-        max_records: int = CHUNK_RECORDS,
-    ) -> dict[TopicPartition, list[Any]]:
-        """Return fetched records. Wait for some for at most `timeout` seconds."""
-        polled: dict[TopicPartition, list[Any]] = {}
-        while max_records > 0:
-            # Only the first of these calls may wait. So nobody sees the positions behind records not yet returned.
-            chunks_by_partition = await super().fetched_records(partitions, timeout, -(-max_records // CHUNK_RECORDS))
-            for at, chunks in chunks_by_partition.items():
-                records = polled.setdefault(at, [])
+        events_of: returns the events of a topic, a partition and its unpacked records.
+        """
+        super().adopt(consumer)
+        consumer._fetcher._records = _Results(events_of)
+
+    async def fetched_records(self, partitions: Collection[Any], timeout: float = 0, max_records: int = 1) -> Any:  # noqa: ASYNC109
+        """Return fetched events by partition. Wait for some for at most `timeout` seconds."""
+        polled: dict[TopicPartition, list[Event]] = {}
+        is_error = False  # the next poll raises it
+        while max_records > 0 and not is_error:
+            # Only the first call may wait, so no task sees positions behind records that are not returned yet.
+            found = await super().fetched_records(partitions, timeout, -(-max_records // CHUNK_RECORDS))
+            for at, chunks in found.items():
                 for chunk in chunks:
-                    records += chunk
+                    polled.setdefault(at, []).extend(chunk)
                     max_records -= len(chunk)
-            if not chunks_by_partition or not isinstance(next(iter(self._records.values()), None), FetchResult):
-                break  # an error is raised by the next poll
-            timeout = 0
+            timeout, is_error = 0, not found or not isinstance(next(iter(self._records.values()), None), FetchResult)
         return polled
 
 
 class _Results(dict[TopicPartition, Any]):
-    """Partition → its fetched records, or an error."""
+    def __init__(self, events_of: EventsOf) -> None:
+        self._events_of = events_of
 
     def __setitem__(self, at: TopicPartition, result: Any) -> None:
         if isinstance(result, FetchResult):
-            result._partition_records.__class__ = _PartitionChunks
-            result._partition_records._records.__class__ = _ChunkedRecords
+            records = result._partition_records
+            records.__class__, records._records.__class__ = _PartitionChunks, _ChunkedRecords
+            records.events_of = self._events_of
         super().__setitem__(at, result)
 
 
 class _PartitionChunks(PartitionRecords):  # type: ignore[misc]  # aiokafka ships no types
-    """Iterates over chunks. Aborted transactions and control batches are left out."""
+    events_of: EventsOf
 
-    def _consumer_record(self, tp: TopicPartition, chunk: "_Chunk") -> list[Any]:
-        if chunk[0].offset < self.next_fetch_offset:
-            return [record for record in chunk if record.offset >= self.next_fetch_offset]
-        return chunk
+    def _consumer_record(self, tp: TopicPartition, chunk: "_Chunk") -> list[Event]:
+        first = self.next_fetch_offset
+        records = chunk if chunk[0].offset >= first else [record for record in chunk if record.offset >= first]
+        return self.events_of(tp.topic, tp.partition, records)
 
 
 class _ChunkedRecords(Records):
     def next_batch(self) -> Any:
-        batch = super().next_batch()
-        if batch is not None:
+        if (batch := super().next_batch()) is not None:
             batch.__class__ = _ChunkedBatch
         return batch
 
 
 class _ChunkedBatch(Batch):
     def __iter__(self) -> Iterator["_Chunk"]:
-        records = [*super().__iter__()]
-        for first in range(0, len(records), CHUNK_RECORDS):
-            yield _Chunk(records[first : first + CHUNK_RECORDS])
+        records = super().__iter__()
+        while chunk := _Chunk(islice(records, CHUNK_RECORDS)):
+            yield chunk
 
 
 class _Chunk(list[Any]):
-    """Consecutive records of a batch, at least one."""
-
     @property
     def offset(self) -> int:
         return int(self[-1].offset)

@@ -64,13 +64,13 @@ class Buckets:
                 self._sum += value
 
     def observe_since(self, begun_us: Sequence[int], now_us: int) -> None:
-        """Count the durations from each of `begun_us` until `now_us` (µs)."""
+        """Count the time from each of `begun_us` until `now_us` (µs)."""
         longest_s, shortest_s = (now_us - min(begun_us)) / 1e6, (now_us - max(begun_us)) / 1e6
-        slot = bisect_left(self._bounds, longest_s)
-        if shortest_s < 0 or slot != bisect_left(self._bounds, shortest_s):
+        bucket = bisect_left(self._bounds, longest_s)
+        if shortest_s < 0 or bucket != bisect_left(self._bounds, shortest_s):
             self.observe(*[(now_us - one_us) / 1e6 for one_us in begun_us])
-        else:  # all are in one bucket
-            self._counts[slot] += len(begun_us)
+        else:  # as for most batches, one bucket contains them all
+            self._counts[bucket] += len(begun_us)
             self._sum += (now_us * len(begun_us) - sum(begun_us)) / 1e6
 
     def count_up_to(self, bound: float) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from contracts.clock import monotonic_s
+from contracts.clock import monotonic_s, now_us
 from contracts.unpacking import MAX_POLL_BYTES, Unreadable
 from services.common.stage import MAX_UNCOMMITTED
 from services.consumer.interface import Event
@@ -115,18 +115,15 @@ class PartitionQueue(OffsetTracker):
     __slots__ = (
         "__weakref__", "_due", "_has_unreadable", "_idle", "_polls", "_retried", "_running", "backlog",
         "backlog_bytes", "cut_off_reason", "epoch", "generation", "is_dropped", "is_in_line", "is_open", "is_paused",
-        "next_fetch_offset", "partition", "topic",
+        "next_fetch_offset", "partition",
     )  # fmt: skip
 
-    def __init__(
-        self, partition: int, offset: int | None, epoch: int, generation: int | None = None, topic: str = ""
-    ) -> None:
+    def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
         super().__init__(offset)
         self.partition = partition
-        self.topic = topic
         self.backlog: deque[Event] = deque()
         self.backlog_bytes = 0
-        """Size of the backlog's keys and values."""
+        """Size of the backlog's keys and values. Events that start count with the mean size."""
         self.next_fetch_offset = offset
         """Offset after the last record fetched. None: unknown."""
         self.epoch = epoch
@@ -146,35 +143,22 @@ class PartitionQueue(OffsetTracker):
         self._due: deque[Batch] = deque()
         """Batches of `_retried` whose pause is over."""
         self._idle = asyncio.Event()
-        self._polls: deque[tuple[int, int]] = deque()
-        """For each poll of the backlog, the offset after its last record, and the clock of the queues minus the wall
-        clock (µs)."""
+        self._polls: deque[tuple[int, int]] = deque(maxlen=100)
+        """For each poll of the backlog, the offset after it, and the queues' clock minus the wall clock (µs)."""
         self._has_unreadable = False
         """Whether a batch was polled that cannot be read."""
 
-    def put(self, records: Sequence[Any], received_us: int, now_s: float) -> None:
-        """Append polled records, except those polled before."""
-        if self.cut_off_reason or not records:
+    def put(self, events: Sequence[Event], polled_us: int, now_s: float) -> None:
+        """Append events, except those polled before. polled_us: `now_s` by the wall clock."""
+        if self.cut_off_reason or not events:
             return
-        if records[0].offset < (self.next_fetch_offset or 0):
-            records = [record for record in records if record.offset >= (self.next_fetch_offset or 0)]
-        topic, partition, epoch, generation = self.topic, self.partition, self.epoch, self.generation
-        events = [
-            Event(
-                topic, partition, r.offset, r.key, r.value, tuple(r.headers), r.timestamp * 1000, received_us, epoch,
-                generation,
-            )
-            for r in records
-        ]  # fmt: skip
-        if events:
-            waiting, polls = self.backlog[0] if self.backlog else events[0], self._polls
-            while polls and polls[0][0] <= waiting.offset:
-                polls.popleft()
-            self._has_unreadable |= Unreadable in {event.value.__class__ for event in events}
-            self.backlog_bytes += _size(events)
-            self.backlog.extend(events)
-            self.next_fetch_offset = events[-1].offset + 1
-            polls.append((self.next_fetch_offset, round(now_s * 1e6) - received_us))
+        if events[0].offset < (self.next_fetch_offset or 0):
+            events = [event for event in events if event.offset >= (self.next_fetch_offset or 0)]
+        self._has_unreadable |= Unreadable in {event.value.__class__ for event in events}
+        self.backlog_bytes += _size(events)
+        self.backlog.extend(events)
+        self.next_fetch_offset = events[-1].offset + 1 if events else self.next_fetch_offset
+        self._polls.append((self.next_fetch_offset or 0, round(now_s * 1e6) - polled_us))
 
     def pass_over(self, offset: int) -> None:
         """Note that the log was read up to `offset`. Offsets before it that were not `put` hold no event."""
@@ -206,15 +190,12 @@ class PartitionQueue(OffsetTracker):
 
     @property
     def next_arrived_us(self) -> int:
-        """Arrival time of the partition's next event, which must exist (µs). It is never after the event's poll.
-
-        Events of all partitions are ordered by it.
-        """
+        """Arrival time of the next event, which must exist (µs): the order of all partitions. Never after the poll."""
         event, polls = self._due[0].events[0] if self._due else self.backlog[0], self._polls
         while polls[0][0] <= event.offset:
             polls.popleft()
-        polled_us, lead_us = event.received_us, event.received_us - event.timestamp_us
-        return polls[0][1] + polled_us - (0 if lead_us < 0 else min(lead_us, _MAX_HEAD_START_US))
+        lead_us = event.received_us - event.timestamp_us
+        return polls[0][1] + event.received_us - (0 if lead_us < 0 else min(lead_us, _MAX_HEAD_START_US))
 
     def start(self, max_events: int) -> Batch:
         """Take the next batch: one that is due for a retry, else up to `max_events` new events whose keys are free."""
@@ -222,29 +203,21 @@ class PartitionQueue(OffsetTracker):
             batch = self._due.popleft()
             self._retried.remove(batch)
         else:
-            backlog = self.backlog
-            events = [backlog.popleft() for _ in range(self._count_startable(max_events))]
-            self.backlog_bytes -= _size(events)
+            backlog, busy = self.backlog, self._busy_keys()
+            count = 1 if busy or self._has_unreadable else min(max_events, len(backlog))
+            share = self.backlog_bytes // len(backlog)
+            events = [backlog.popleft()] if count == 1 else [backlog.popleft() for _ in range(count)]
+            while backlog and len(events) < max_events and backlog[0].key not in busy:
+                if Unreadable in (events[0].value.__class__, backlog[0].value.__class__):
+                    break
+                events.append(backlog.popleft())
+            self.backlog_bytes = self.backlog_bytes - share * len(events) if backlog else 0
             self.begin(events[0].offset, events[-1].offset, len(events))
             batch = Batch(events)
         if batch.events[0].epoch != self.epoch:  # the partition was reopened under a newer plan
             batch.events = [msgspec.structs.replace(event, epoch=self.epoch) for event in batch.events]
         self._running.append(batch)
         return batch
-
-    def _count_startable(self, max_events: int) -> int:
-        """Return how many events of the backlog may start as one batch."""
-        if max_events == 1:
-            return 1
-        busy, waiting = self._busy_keys(), min(max_events, len(self.backlog))
-        if busy or self._has_unreadable:
-            for number, event in enumerate(islice(self.backlog, waiting)):
-                is_unreadable = event.value.__class__ is Unreadable
-                if event.key in busy or (is_unreadable and number):
-                    return number
-                if is_unreadable:
-                    return 1
-        return waiting
 
     def handler_returned(self, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the same key may start."""
@@ -253,9 +226,9 @@ class PartitionQueue(OffsetTracker):
     def finish(self, batch: Batch) -> None:
         """Note that these events are done for good."""
         self.end(batch.events[0].offset)
-        if not self.in_flight:
+        if not self.in_flight and not self.backlog:
             self._pass_over_end()
-            self._mark_idle()
+        self._mark_idle()
 
     def retry(self, batch: Batch) -> bool:
         """Keep a batch for its next attempt. Return False if it went back to the backlog of a closed queue."""
@@ -299,7 +272,7 @@ class PartitionQueue(OffsetTracker):
         return _keys_of((*self._running, *self._retried)) if self._running or self._retried else ()
 
     def _mark_idle(self) -> None:
-        if self.is_idle:
+        if not self.in_flight and not self._running and not self._idle.is_set():
             self._idle.set()
 
 
@@ -308,18 +281,14 @@ def _keys_of(batches: Iterable[Batch]) -> set[bytes]:
 
 
 def _size(events: Iterable[Event]) -> int:
-    """Return the size of keys and values, bytes."""
     return sum([len(event.key or b"") + len(event.value or b"") for event in events])
 
 
 class PartitionQueues:
     """Partition → queue. Handovers open, close and drop queues, the poller fills them, the servers empty them."""
 
-    def __init__(
-        self, *, per_partition: int, batch_size: int, topic: str = "", clock: Callable[[], float] = monotonic_s
-    ) -> None:
+    def __init__(self, *, per_partition: int, batch_size: int, clock: Callable[[], float] = monotonic_s) -> None:
         self._queues: dict[int, PartitionQueue] = {}
-        self._topic = topic
         self._per_partition = per_partition
         self._batch_size = batch_size
         self._clock = clock
@@ -358,7 +327,7 @@ class PartitionQueues:
     def open(self, offsets: Mapping[int, int | None], epoch: int, generation: int | None = None) -> None:
         """Begin to serve partitions, taken in `generation`, from `offsets`. None: from the committed offset."""
         for partition, offset in offsets.items():
-            self._queues[partition] = PartitionQueue(partition, offset, epoch, generation, self._topic)
+            self._queues[partition] = PartitionQueue(partition, offset, epoch, generation)
 
     def reopen(self, partitions: Iterable[int], epoch: int) -> None:
         """Continue to serve partitions under the plan `epoch`."""
@@ -409,12 +378,21 @@ class PartitionQueues:
         self[partition].cut_off_reason = reason
         self.full_partitions.discard(partition)
 
-    def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:
-        """Append polled records. Those of a partition that is not owned are ignored."""
+    def events_of(self, topic: str, partition: int, records: Iterable[Any]) -> list[Event]:
+        """Return unpacked records as events."""
+        queue, us = self._queues.get(partition), now_us()
+        epoch, token = (queue.epoch, queue.generation) if queue else (0, None)
+        return [
+            Event(topic, partition, r.offset, r.key, r.value, tuple(r.headers), r.timestamp * 1000, us, epoch, token)
+            for r in records
+        ]
+
+    def put(self, partition: int, events: Sequence[Event], polled_us: int) -> None:
+        """Append events, polled until `polled_us`. Those of a partition that is not owned are ignored."""
         queue = self._queues.get(partition)
         if queue is not None:
             waited = len(queue.backlog)  # before the poll
-            queue.put(records, received_us, self._clock())
+            queue.put(events, polled_us, self._clock())
             self._check_fetch_limits(queue, waited)
             self.offer(queue)
 
@@ -426,16 +404,15 @@ class PartitionQueues:
     def take(self, returned: PartitionQueue | None = None) -> tuple[PartitionQueue, Batch] | None:
         """Start the event or batch that arrived first, of all that may start now. Return None if none may.
 
-        returned: queue whose handler has just returned and that was not offered again. Its next event starts without
-        a detour through the heap if no other arrived before.
+        returned: a queue whose handler has just returned. It is in the heap only if another queue is before it.
         """
+        ready = self._ready_queues
         if returned is not None and not returned.is_in_line and returned.may_start(self._per_partition):
-            ready = self._ready_queues
             if not self.is_held and (not ready or returned.next_arrived_us <= ready[0][0]):
                 return returned, self._start(returned)
             self.offer(returned)
-        while self._ready_queues and not self.is_held:
-            queue = heappop(self._ready_queues)[-1]
+        while ready and not self.is_held:
+            queue = heappop(ready)[-1]
             queue.is_in_line = False
             if queue.may_start(self._per_partition):
                 return queue, self._start(queue)
@@ -478,7 +455,7 @@ class PartitionQueues:
         self.offer(queue)
 
     def offer(self, queue: PartitionQueue) -> None:
-        """Let the queue's next event start in its turn, if it may."""
+        """Let the queue's next event start in its turn, if it may start."""
         if not queue.is_in_line and queue.may_start(self._per_partition):
             queue.is_in_line = True
             if not self._ready_queues:

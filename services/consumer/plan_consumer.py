@@ -16,6 +16,7 @@ from contracts.connection import Connection
 from contracts.fields import NAME, NAME_RULE
 from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from services.consumer.clients import SILENCE_S, Clients, run_unless, wait_for_silence
+from services.consumer.fetching import BatchFetcher
 from services.consumer.handover import Handover
 from services.consumer.interface import (
     BatchHandler,
@@ -90,9 +91,7 @@ class PlanConsumer:
             raise ValueError("give either on_error or a topic of dead letters")
         self._on_error = self._write_dead_letter if topics.dead_letters else on_error
         self._queues = PartitionQueues(
-            per_partition=self._options.concurrency_per_partition,
-            batch_size=self._options.batch_size,
-            topic=topics.events,
+            per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size
         )
         self._outbox = Outbox(self._queues.early_commit) if self._options.guarantee is Guarantee.EXACTLY_ONCE else None
         if self._outbox:
@@ -223,6 +222,7 @@ class PlanConsumer:
             busy_s=self._busy_s or (lambda: self._server.busy_s),
             latencies=self._latencies,
         )
+        BatchFetcher.adopt(clients.consumer, queues.events_of)
         clients.progress.snapshot = self._vitals.progress
         clients.assignor.owned_partitions = lambda: queues.owned_partitions
         clients.coordinator.callbacks, clients.coordinator.lease = self._membership, self._lease

@@ -126,15 +126,16 @@ class Server:
             return await self._handle(batch.events)
 
     def _count(self, events: Sequence[Event]) -> None:
-        count, done_us = len(events), now_us()
-        self.events_handled += count
-        slot, last = (bisect_left(self._bounds_us, done_us - events[end].received_us) for end in (0, -1))
-        if slot == last:  # always, if one poll has returned them all
-            self.latency_counts[slot] += count
+        done_us, polled_us = now_us(), events[0].received_us
+        self.events_handled += len(events)
+        polls = [polled_us] if polled_us == events[-1].received_us else [event.received_us for event in events]
+        for polled_us in polls:
+            self.latency_counts[bisect_left(self._bounds_us, done_us - polled_us)] += len(events) // len(polls)
+        if self._latencies is None:
+            return
+        if len(events) == 1:
+            self._latencies.observe((done_us - events[0].timestamp_us) / 1e6)
         else:
-            for event in events:
-                self.latency_counts[bisect_left(self._bounds_us, done_us - event.received_us)] += 1
-        if self._latencies is not None:
             self._latencies.observe_since([event.timestamp_us for event in events], done_us)
 
     def _limit_time(self, batch: Batch, future: "asyncio.Future[Any]") -> float:

@@ -23,16 +23,13 @@ from services.consumer.server import Server
 TOPIC = "payments.requested"
 
 
-@dataclass(frozen=True)
-class Record:
-    offset: int
-    timestamp: int = 0
-    key: bytes | None = None
-    value: bytes | None = b"value"
-    headers: tuple[tuple[str, bytes], ...] = ()
+def Record(  # noqa: N802
+    offset: int, timestamp: int = 0, key: bytes | None = None, value: bytes | None = b"value", received_us: int = 1
+) -> Event:
+    return Event(TOPIC, 0, offset, key, value, (), timestamp * 1000, received_us, 0)
 
 
-def records(first: int, count: int, *, timestamp: int = 0) -> list[Record]:
+def records(first: int, count: int, *, timestamp: int = 0) -> list[Event]:
     return [Record(offset, timestamp, f"key-{offset}".encode()) for offset in range(first, first + count)]
 
 

@@ -1,6 +1,7 @@
 """Partition queues: the order of processing, commits, retries, and when fetching pauses."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from consumer_fakes import Record, offsets, records
@@ -8,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.consumer import partition_queue
+from services.consumer.interface import Event
 from services.consumer.partition_queue import MAX_HEAD_START_S, Batch, PartitionQueue, PartitionQueues
 
 
-def new_queue(*records: Record, offset: int | None = 0) -> PartitionQueue:
+def new_queue(*records: Event, offset: int | None = 0) -> PartitionQueue:
     queue = PartitionQueue(0, offset, epoch=1)
-    queue.put(list(records), received_us=1, now_s=1.0)
+    queue.put(list(records), polled_us=1, now_s=1.0)
     return queue
 
 
@@ -77,8 +79,9 @@ def serve_all(queues: PartitionQueues) -> list[int]:
 def test_events_are_served_by_arrival_over_all_partitions_and_in_order_within_one():
     """Events polled together are ordered by their timestamps."""
     queues = new_queues(0, 1, clock=lambda: 50.0)
-    queues.put(0, [Record(10, timestamp=5), Record(11, timestamp=9), Record(12, timestamp=1)], 20_000)
-    queues.put(1, [Record(70, timestamp=7)], 20_000)
+    polled = partial(Record, received_us=20_000)
+    queues.put(0, [polled(10, timestamp=5), polled(11, timestamp=9), polled(12, timestamp=1)], 20_000)
+    queues.put(1, [polled(70, timestamp=7)], 20_000)
     assert serve_all(queues) == [10, 70, 11, 12]
 
 
@@ -92,7 +95,8 @@ def test_a_producer_with_a_wrong_clock_starves_no_partition(hours):
     for number in range(1000):
         now_s += 0.01
         for partition, stamp_ms in ((0, now_s * 1e3 + wrong_ms), (1, now_s * 1e3)):
-            queues.put(partition, [Record(number, timestamp=round(stamp_ms))], round(now_s * 1e6))
+            now_us = round(now_s * 1e6)
+            queues.put(partition, [Record(number, timestamp=round(stamp_ms), received_us=now_us)], now_us)
             arrived_s[partition].append(now_s)
         queue, batch = queues.take()
         waited_s[queue.partition].append(now_s - arrived_s[queue.partition][batch.events[0].offset])

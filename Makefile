@@ -1,7 +1,7 @@
 # `make` without a target lists the targets. Targets that need the environment (.venv) create and update it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test test-long test-cluster test-containers chaos fuzz check words env sbom lock audit pictures clean
+.PHONY: help demo dist docs test test-long test-cluster test-containers chaos fuzz check words env sbom lock audit pictures clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -14,6 +14,9 @@ help: ## list the targets
 
 demo: ## run the whole pipeline for two minutes, scale it live, then report
 	@bash infra/bootstrap.sh $(VENV) demo
+
+dist: $(VENV)/.ready ## write a wheel into dist/, to be installed without a clone
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . && ls dist/*.whl
 
 test: $(VENV)/.ready check ## test the guarantees: real brokers, services, autoscaler, one report, one browser (9 minutes on 2 cores)
 	@$(PYTEST) -n 2 --dist loadfile tests/contract tests/integration -m "not long" --durations=15

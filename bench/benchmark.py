@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -50,6 +50,9 @@ class Tools:
 @dataclass(kw_only=True)
 class Benchmark:
     """Base class of benchmarks."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ()
+    """Figures to show if there are several rows; empty: all."""
 
     def cases(self) -> Sequence[str]:
         """Return the names of the cases, in order."""

@@ -50,7 +50,7 @@ ROW_SOURCES: Final = (
 )
 """Files that determine the rows. If one of them changes, all stored rows are computed again."""
 EXCLUDED_SOURCES: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
-HEARTBEAT_PROTOCOLS: Final = (RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE_STICKY, RebalanceProtocol.KIP848)
+HEARTBEAT_PROTOCOLS: Final = (*RebalanceProtocol,)[1:-1]  # all but the incremental protocol and share groups
 """Rebalance protocols in which each member learns about a rebalance at its next heartbeat."""
 
 Changes = tuple[tuple[str, Any], ...]

@@ -57,11 +57,8 @@ def random_case(number: int) -> Case:
     random = Random(number)
     while True:
         settings = {key: random.choice(values) for key, values in SETTINGS.items()}
-        peak, service_s, target_s = (
-            random.uniform(*PEAK_REPLICAS),
-            settings["service_time_s"],
-            settings["latency_target_s"],
-        )
+        peak = random.uniform(*PEAK_REPLICAS)
+        service_s, target_s = settings["service_time_s"], settings["latency_target_s"]
         settings |= random.choice(DELIVERIES) | {"workload": _curve(random, round(peak / service_s)), "duration_s": 600}
         if settings["key_skew"]:
             settings["partitioner"] = "kg"

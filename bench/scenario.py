@@ -1,5 +1,6 @@
 """Read scenarios from TOML files. All errors of a file are reported together."""
 
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
@@ -12,9 +13,22 @@ import msgspec
 
 from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
-from bench.sections import OPTIONS, SECTIONS, SIMULATION_ONLY, STAGES, Chain, Heading, Load, Payment, Simulation, Stage
+from bench.sections import (
+    LED_PROTOCOLS,
+    OPTIONS,
+    SECTIONS,
+    SIMULATION_ONLY,
+    STAGES,
+    Chain,
+    Heading,
+    Load,
+    Payment,
+    Simulation,
+    Stage,
+)
+from contracts.children import python_module
 from contracts.membership import ReplicaSpeeds
-from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
+from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
 from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, present_names, table_in
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
@@ -109,7 +123,7 @@ class Scenario(Heading):
         Raises InvalidSettingsError if the scenario can only be simulated.
         """
         payment = self.payment
-        if payment.rebalance_protocol in RUNTIMES:
+        if payment.rebalance_protocol not in (*PLAN_PROTOCOLS, RebalanceProtocol.SHARE):
             runtime = str(payment.rebalance_protocol)
             payment = replace(payment, runtime=runtime, rebalance_protocol=RebalanceProtocol.INCREMENTAL)
         live = replace(self, payment=payment)
@@ -125,6 +139,11 @@ class Scenario(Heading):
         """Return the environment variables of the autoscaler and its replicas, without the prefix TAILPACK_."""
         sections = (self.payment, self.target, self.autoscaler, self.guards, self.speeds())
         merged = {key: as_text(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
+        merged |= {"client": "java"} if self.payment.runtime in ("range", *LED_PROTOCOLS) else {}
+        if self.payment.runtime in LED_PROTOCOLS:  # the autoscaler leads the replicas' group
+            command = f"env TAILPACK_RUNTIME={self.payment.runtime} {shlex.join(python_module('tailpack.comparators'))}"
+            merged |= {"runtime": "", "consumers": "led", "replica_command": command}
+            merged["commit_age_s"] = str(self.payment.commit_interval_s / 2)
         return {key.upper(): value for key, value in merged.items()} | {
             "PAYMENT_PARTITIONS": str(self.payment.partitions),
             "POLICY_OPTIONS": msgspec.json.encode(self.policy).decode() if self.policy else "",
@@ -341,7 +360,7 @@ def _enough_partitions(key: str, values: Values) -> str | None:
 def _grace_is_supported(values: Values) -> str | None:
     runtime, grace_s = values["payment.runtime"], values["autoscaler.absence_grace_s"]
     has_no_effect = runtime and grace_s
-    return f"{grace_s:g} has no effect with {runtime}, which assigns partitions itself" if has_no_effect else None
+    return f"{grace_s:g} has no effect with {runtime}, an independent client" if has_no_effect else None
 
 
 def _simulated_split_fits(values: Values) -> str | None:

@@ -14,6 +14,8 @@ from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology
 from partitioners import Partitioner
 
+LED_PROTOCOLS: Final = (RebalanceProtocol.LED_EAGER, RebalanceProtocol.LED_COOPERATIVE)
+"""Protocols of other clients that follow plans, because the autoscaler leads their group."""
 NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
 VALID_NAME: Final = must(
     "name",
@@ -83,8 +85,9 @@ class Payment(Membership, EventCost):
 
     partitions: int = required(least=1, most=10_000)
     """Partitions of `payments.requested`. Default in a file: those of the workload's table, else 5."""
-    runtime: str = setting("", known=("", *RUNTIMES))
-    """Another runtime that serves the events and assigns partitions itself; plans then only set replica counts."""
+    runtime: str = setting("", known=("", *RUNTIMES, *LED_PROTOCOLS))
+    """Protocol of another client that serves the events. All but the led ones assign partitions themselves; plans then
+    only set replica counts. Live, `range` and `led-…` are a plain Java consumer."""
     key_order: bool = setting(False)
     """Require order per customer; partitioners that split keys are then rejected."""
     REMOVED: ClassVar[Values] = {"classes": "", "rates_alike": False}

@@ -11,7 +11,6 @@ MIN_SERVICE_TIME: Final = must("service_time_s", lambda of: of["service_time_s"]
 PLAN_PROTOCOL_ONLY: Final = must(
     "rebalance_protocol", lambda of: of["rebalance_protocol"] in PLAN_PROTOCOLS, "must be incremental or eager"
 )
-"""Rule of our own consumer, which follows plans."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,10 +97,8 @@ class WebServer(socketserver.ThreadingTCPServer):
         self._opened_s: dict[Any, float] = {}
         """Open connection → monotonic time at which it was opened, oldest first."""
         self._thread = threading.Thread(target=self.serve_forever, args=(POLL_S,), name="web", daemon=True)
-
-    def start(self) -> None:
-        """Start to answer requests."""
-        self._thread.start()
+        self.start = self._thread.start
+        """Starts to answer requests."""
 
     def close(self) -> None:
         """Stop answering and free the port."""

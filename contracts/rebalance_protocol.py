@@ -11,6 +11,9 @@ class RebalanceProtocol(StrEnum):
     EAGER = "eager"  # our consumer: each rebalance stops every replica, and one rebalance is enough
     COOPERATIVE_STICKY = "cooperative-sticky"  # confluent-kafka, classic protocol, incremental (KIP-429)
     KIP848 = "kip848"  # confluent-kafka, consumer protocol: the broker assigns (KIP-848)
+    RANGE = "range"  # any client, classic protocol: its own assignor; each rebalance stops every replica
+    LED_EAGER = "led-eager"  # the same clients; the autoscaler leads the group, so they follow plans
+    LED_COOPERATIVE = "led-cooperative"  # the same with clients that rebalance incrementally
     SHARE = "share"  # share group: any replica takes events of any partition, in no order (KIP-932). Only simulated
 
 
@@ -23,5 +26,5 @@ class Guarantee(StrEnum):
 
 PLAN_PROTOCOLS: Final = (RebalanceProtocol.INCREMENTAL, RebalanceProtocol.EAGER)
 """Protocols of our own consumer, which follows plans that name the owner of each partition."""
-RUNTIMES: Final = (RebalanceProtocol.COOPERATIVE_STICKY, RebalanceProtocol.KIP848)
+RUNTIMES: Final = (RebalanceProtocol.COOPERATIVE_STICKY, RebalanceProtocol.KIP848, RebalanceProtocol.RANGE)
 """Protocols of other clients that can run Payment. They assign partitions themselves, so a plan is only a count."""

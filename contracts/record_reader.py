@@ -58,7 +58,8 @@ class RecordReader:
 
         If retention removed the next record: with auto_offset_reset="none" it raises aiokafka's OffsetOutOfRangeError.
         """
-        return self._call(self._read(count, timeout_s))
+        is_fetched = self._is_connected.is_set() and self._consumer._fetcher._records
+        return self._call(self._read(count, timeout_s)) if timeout_s or is_fetched else []
 
     def positions(self) -> dict[Place, tuple[int, int]]:
         """Return partition → next offset and end. Unknown partitions are left out."""
@@ -94,8 +95,7 @@ class RecordReader:
         starting: Any = self._consumer.start
         while True:
             try:
-                if starting:
-                    starting = await starting()
+                starting = starting and await starting()
                 if self._tail:
                     ends = await self._consumer.end_offsets([TopicPartition(*place) for place in self._begins])
                     self._begins = {(at.topic, at.partition): max(0, end - self._tail) for at, end in ends.items()}

@@ -20,6 +20,7 @@ class Topic(StrEnum):
     PLANS = "autoscaler.plans"
     JOURNAL = "autoscaler.journal"
     PROGRESS = "autoscaler.progress"
+    HOLDS = "autoscaler.control"
 
 
 class Group(StrEnum):
@@ -31,7 +32,7 @@ class Group(StrEnum):
     NOTIFICATION = "notification"
 
 
-CONTROL: Final = (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS)
+CONTROL: Final = (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS, Topic.HOLDS)
 """Topics between an autoscaler and the group that it scales."""
 AUTO_OFFSET_RESET: Final = "earliest"
 """Offset reset of all groups. With `latest` a group would skip the first events of a new partition."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
+import uvloop
 
 from contracts import logs
 from contracts.connection import Connection, read_settings
@@ -99,7 +100,7 @@ S = TypeVar("S", bound=ReplicaSettings)
 
 def main(make: Callable[[ReplicaSettings, Connection], PlanStage], stage: str) -> int:
     """Run a replica. Return its exit status, as `run_replica`."""
-    return run_replica(ReplicaSettings, lambda *configured: asyncio.run(make(*configured).consumer.run()), stage)
+    return run_replica(ReplicaSettings, lambda *configured: uvloop.run(make(*configured).consumer.run()), stage)
 
 
 def run_replica(kind: type[S], run: Callable[[S, Connection], None], stage: str) -> int:

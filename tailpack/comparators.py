@@ -1,17 +1,18 @@
-"""`python -m tailpack.comparators`: run a Payment replica with librdkafka's consumer until SIGTERM or SIGINT.
+"""`python -m tailpack.comparators`: run a Payment replica with another client until SIGTERM or SIGINT.
 
-The handover benchmark compares our consumer with it. TAILPACK_RUNTIME is its rebalance protocol. Events, callbacks,
-commits and reports are handled in one thread.
+The handover benchmark compares our consumer with it. TAILPACK_RUNTIME is its rebalance protocol. TAILPACK_CLIENT is
+librdkafka, which one thread serves, or java: PaymentConsumer.java replaces this process.
 """
 
 import logging
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -21,7 +22,7 @@ from contracts.connection import Connection
 from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.progress import PROGRESS_INTERVAL_S
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
-from contracts.settings import Rules, Values
+from contracts.settings import setting
 from contracts.topics import Topic, qualified
 from services.common.records import ServiceError
 from services.consumer import Event
@@ -29,6 +30,8 @@ from services.consumer.partition_queue import OffsetTracker
 from services.payment.comparator import NO_PLAN, OUTPUT, SHARED, Replica, configure_group, consumer_options
 from services.payment.replica import ReplicaSettings
 from services.plan_stage import run_replica
+from tailpack.errors import TailpackError
+from tailpack.local.jars import compiled, ensure, java
 
 log = logging.getLogger(__name__)
 
@@ -36,21 +39,18 @@ DRAIN_S: Final = 2.0  # longest wait for outputs before partitions are revoked
 IDLE_WAIT_S: Final = 0.05  # longest poll; it ends at once with an event, but not with a signal
 START_DEADLINE_S: Final = 30.0
 """Maximum time to wait for the broker, in seconds. A broker restarts in less time."""
+KNOWN: Final = (*RUNTIMES, RebalanceProtocol.LED_EAGER, RebalanceProtocol.LED_COOPERATIVE)
 NEEDED: Final = dict.fromkeys((Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS), 0)
-
-
-def _unknown_runtime(values: Values) -> str | None:
-    return None if values["runtime"] in RUNTIMES else f"must be one of {', '.join(RUNTIMES)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparatorSettings(ReplicaSettings):
     """Settings: those of `services.payment`, and the runtime."""
 
-    runtime: RebalanceProtocol
+    runtime: RebalanceProtocol = setting(RebalanceProtocol.RANGE, known=KNOWN)
     """The rebalance protocol of the group."""
-
-    RULES: ClassVar[Rules] = (("runtime", _unknown_runtime),)
+    client: str = setting("librdkafka", known=("java", "librdkafka"))
+    """Client library."""
 
 
 class Client:
@@ -142,7 +142,6 @@ class Client:
         self._producer.produce(self._named(Topic.PROGRESS), value=value, key=key)  # a lost report does no harm
 
     def _on_assign(self, consumer: Consumer, added: Sequence[TopicPartition]) -> None:
-        consumer.incremental_assign(list(added))
         self._offsets |= {each.partition: OffsetTracker() for each in added}
         self._replica.member_id = consumer.memberid()
         self._replica.add_partitions(each.partition for each in added)
@@ -162,7 +161,6 @@ class Client:
         for each in partitions:
             self._offsets.pop(each.partition, None)
         self._replica.remove_partitions(each.partition for each in partitions)
-        consumer.incremental_unassign(list(partitions))
         self._report()
 
     def _committable(self, partitions: Collection[int]) -> list[TopicPartition]:
@@ -196,9 +194,13 @@ def run(settings: ComparatorSettings, connection: Connection) -> None:
     needed = {qualified(connection.namespace, topic): TopicNeed(count) for topic, count in topics.items()}
     try:
         check_topics(connection, needed, START_DEADLINE_S, lambda: bool(signals))
-        if not signals:
+        if not signals and settings.client == "java":
+            flags = ["-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF"]
+            command = [java(), *flags, "-cp", f"{compiled()}:{ensure('kafka')}/*", "PaymentConsumer"]
+            os.execv(command[0], command)  # noqa: S606  no shell
+        elif not signals:
             Client(settings, connection, settings.runtime).run(lambda: bool(signals))
-    except PreflightError as error:
+    except (PreflightError, TailpackError) as error:
         raise ServiceError(str(error)) from error
     except KafkaException as error:
         raise ServiceError(f"{settings.runtime} cannot run here ({error.args[0].str()})") from error

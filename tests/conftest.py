@@ -27,6 +27,16 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         broker.stop()
 
 
+@pytest.fixture(scope="session")
+def planned_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Bootstrap address of a broker with the assignor that reads plans."""
+    broker = Broker(tmp_path_factory.mktemp("planned"), is_planned=True)
+    try:
+        yield broker.start()
+    finally:
+        broker.kill()
+
+
 @pytest.fixture
 def private_broker(tmp_path: "pytest.TempPathFactory") -> Iterator[Broker]:
     """A broker of the test's own, started: for tests that kill or stop it."""

@@ -15,6 +15,7 @@ from autoscaler.controller import Controller
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
+from autoscaler.live.hold_reader import HoldReader
 from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.kafka import DEADLINE_S
 from autoscaler.live.launcher import Launcher, of_extra
@@ -31,6 +32,7 @@ from autoscaler.live.replica import STOP_MARGIN_S, Timeouts
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
+from autoscaler.policies.guards.holds import Held
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
@@ -92,7 +94,7 @@ class LiveAutoscaler:
         warn: called with log lines for an operator.
         Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError and KafkaException.
         """
-        settings, connection, policy = config.settings, config.connection, config.policy
+        settings, connection = config.settings, config.connection
         self._settings, self._stop, self._launcher = settings, stop, launcher
         self._metrics = Metrics()
         self._problems = Problems(warn, self._metrics.set_condition)
@@ -105,10 +107,14 @@ class LiveAutoscaler:
             problems=lambda: self._problems.current,
             unhealthy_reason=lambda: self._problems.unhealthy_reason,
             targets=lambda: self._reports.metric_addresses(),  # noqa: PLW0108
+            hold=lambda: str(self._holds.shown or ""),
         )
         self._pages = ExitStack()
         self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, settings, self._metrics, partial(self._problems.report, "journal"))
+        self._holds = HoldReader(connection, settings, warn=warn)
+        prefix = settings.replica_prefix
+        policy = Held(config.policy, hold=self._holds.restriction, limits=settings, replica_prefix=prefix)
         interval_s, partitions = settings.decision_interval_s, settings.payment_partitions
         self._reports: Any
         of_kind: Any = LiveGroup
@@ -205,6 +211,7 @@ class LiveAutoscaler:
         self._launcher.close()
         self._reports.close()
         self._offsets.close()
+        self._holds.close()
         return self._journal.close()
 
     def _report_clock_jump(self, by_s: float) -> None:
@@ -216,5 +223,8 @@ class LiveAutoscaler:
             failure = self._run_step("tick", self._controller.tick, unhealthy_after=PERSISTENT_TICKS)
         if failure:
             self._decisions.record_not_ready(NotReadyError(failure))
+        self._metrics[LEADING].set(self._group.leads)
+        self._problems.report("holds", self._holds.unreadable)
+        self._metrics.set_hold(self._holds.shown)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

@@ -51,6 +51,11 @@ class LiveGroup:
         self._silence = Silence(scaler, reports, loads, report_problem=report_problem, clock=clock)
 
     @property
+    def leads(self) -> bool:
+        """Whether this autoscaler leads the group. Another member may lead a group of other consumers."""
+        return True
+
+    @property
     def rebalance_time_s(self) -> float:
         """Rebalance time (t_r) that policies assume, seconds."""
         return self._rebalance_time.planned_s()

@@ -5,12 +5,15 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
+from contracts.holds import Direction, Hold
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.metrics import MetricSpec, counter, gauge, histogram
 from contracts.settings import Target
 
 INFO: Final = gauge("tailpack_autoscaler_info", "", "Constant 1 with these labels", "group", "policy")
-LEADING: Final = gauge("tailpack_leading", "", "1: this autoscaler is the leader; 0: it is a standby")
+LEADING: Final = gauge(
+    "tailpack_leading", "", "1: this autoscaler leads; 0: standby, or another member leads the group"
+)
 TARGET: Final = gauge("tailpack_latency_target_seconds", "seconds", "Latency target (W)")
 BUDGET: Final = gauge("tailpack_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
 LAG: Final = gauge("tailpack_partition_lag_events", "events", "Events produced and not yet committed", "partition")
@@ -34,6 +37,7 @@ PLANS: Final = counter(
     "Plans written; `repair`: without a decision, `repeat`: not adopted, `count`: new count for KEDA or an HPA",
     "action",
 )
+PAUSED: Final = gauge("tailpack_paused", "", "1: an operator has paused changes of this kind, or `pin`", "direction")
 CHANGES: Final = counter("tailpack_replica_changes_total", "changes", "State changes of replicas", "change")
 REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) that policies assume")
 CONDITION: Final = gauge("tailpack_condition", "", "1: this component has a problem; /healthz has the reason", "type")
@@ -52,7 +56,7 @@ LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "Uni
 
 CONDITIONS: Final = (
     *("policy", "plans", "offsets", "transactions", "reports", "replicas", "launcher", "journal", "tick", "advance"),
-    *("watch", "clock", "members"),
+    *("watch", "clock", "members", "holds"),
 )
 """Components that may have a problem. Each has a value from the start, so that a query sees the change to 1."""
 
@@ -90,6 +94,12 @@ class Metrics(MetricSet):
     def set_condition(self, component: str, has_problem: bool) -> None:
         """Set whether a component has a problem."""
         self[CONDITION].labels(component).set(has_problem)
+
+    def set_hold(self, hold: Hold | None) -> None:
+        """Set the pause or pin that applies."""
+        for direction in Direction:
+            if direction is not Direction.NONE:
+                self[PAUSED].labels(direction.value).set(hold is not None and hold.direction is direction)
 
     def count_entry(self, entry: JournalEntry) -> None:
         """Update the metrics from a journal entry."""

@@ -89,7 +89,7 @@ class PlanLog:
             )
         )
         self._call(lambda: self._producer.init_transactions(deadline_s), "take over the plan topic")
-        plans = _read_plans(connection, scaled, deadline_s)
+        plans = read_plans(connection, scaled, deadline_s)
         self.newest = plans.newest
         """The plan in force; None: no plan yet."""
         self.epoch = plans.highest_epoch  # of the group's last plan, even if that was not acknowledged
@@ -217,7 +217,7 @@ class PlanReader:
             self.unusable = "" if is_usable else f"plan {plan.epoch} is for topic {plan.topic}, not {self._topic}"
 
 
-def _read_plans(connection: Connection, scaled: ScaledGroup, deadline_s: float) -> PlanReader:
+def read_plans(connection: Connection, scaled: ScaledGroup, deadline_s: float) -> PlanReader:
     """Return the group's plans. Raises PlanNotWrittenError if the end of their topic is not reached in time."""
     plans = PlanReader(connection, scaled, wait_ms=20)
     try:

@@ -16,7 +16,7 @@ from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
 
 STALE_AFTER_S: Final = 2.0
-"""Age at which a report is stale. Reports come every 250 ms, so eight are missing."""
+"""Age at which a report is stale. Reports come every 250 ms, in large groups every 500 ms."""
 MAX_REPEAT_PAUSE_S: Final = 60.0
 """Longest pause before a plan that a member did not adopt is written again. Each repetition costs a rebalance."""
 UNREADABLE_SHOWN_S: Final = 60.0

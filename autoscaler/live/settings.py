@@ -119,7 +119,8 @@ class AutoscalerSettings(
     overhead_s: float = setting(0.012, "s", least=0)
     """Latency of an event without waiting and service: twice the p99 (6 ms) of an idle broker on the same machine."""
     commit_age_s: float = setting(0.05, "s", least=0)
-    """Mean age of committed offsets when they are read: half the commit interval."""
+    """Mean age of committed offsets when they are read: half the commit interval. Of led groups, intervals above 0.5 s
+    are learned."""
     startup_s: float = setting(2.0, "s", least=0)
     """Assumed start-up time of a replica until one is measured."""
     taken_within_s: float = setting(12.0, "s", above=0)

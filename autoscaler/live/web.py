@@ -31,6 +31,8 @@ class Source:
     """Problem that stops the autoscaler from doing its work; empty: none."""
     not_ready_reason: Callable[[], str] = str
     """Problem that a restart does not fix, so /livez stays 200."""
+    hold: Callable[[], str] = str
+    """The pause or pin that applies; empty: none."""
     targets: Callable[[], list[str]] = list
     """HOST:PORT of the replicas' metrics."""
 
@@ -55,6 +57,7 @@ def health(source: Source, *, is_liveness: bool = False) -> Answer:
         "limit_s": source.tick_limit_s,
     }
     body |= {"problems": problems} if problems else {}
+    body |= {"hold": hold} if (hold := source.hold()) else {}
     return Answer(msgspec.json.encode(body), "503 Service Unavailable" if reason else "200 OK")
 
 

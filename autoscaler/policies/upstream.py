@@ -132,7 +132,7 @@ class Upstream:
         return [known.get(name) or observation.service_rate for name in names]
 
     def _arriving(self, interval: int) -> Floats:
-        return self._forecasts.with_inflow(self._last.observation.inflow if self._last else (), interval)
+        return self._forecasts.ahead(interval, self._last.observation.inflow if self._last else ())
 
     def _ready_s(self, name: str, at_s: float) -> float:
         requested_s = self._requested_s.get(name)

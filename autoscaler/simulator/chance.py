@@ -86,9 +86,13 @@ def startup_time_s(fixed_s: float | None, seed: int, request: int) -> float:
 
 
 class Heartbeats:
-    """Times at which each member contacts its group: every `interval_us` from a random phase on; 0: at any time."""
+    """Times at which each member contacts its group: every `interval_us` from a random phase on; 0: at any time.
 
-    def __init__(self, interval_us: int, seed: int) -> None:
+    in_phase: all members at the same times, because the answer that ends a rebalance starts all their timers at once.
+    """
+
+    def __init__(self, interval_us: int, seed: int, *, in_phase: bool = False) -> None:
+        self._in_phase = in_phase
         self._interval_us = interval_us
         self._seed = seed
         self._phase_us: dict[int, int] = {}
@@ -97,6 +101,7 @@ class Heartbeats:
         """Return the first heartbeat of `replica` at or after `from_us`."""
         if not self._interval_us:
             return from_us
+        replica = 0 if self._in_phase else replica
         if replica not in self._phase_us:
             chance = chance_of(Cause.HEARTBEAT, self._seed, replica)
             self._phase_us[replica] = int(chance.integers(self._interval_us))

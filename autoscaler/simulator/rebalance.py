@@ -135,7 +135,8 @@ def make_engine(partitions: int, settings: SimulationSettings, agenda: Agenda) -
         pool = Pool(partitions, service, target_us=target_us)
         return pool, ShareGroup(pool, agenda)
     engine = Engine(partitions, service, poll_events=settings.poll_events, target_us=target_us)
-    heartbeats = Heartbeats(round(how.heartbeat_s * 1e6), settings.seed)
+    is_led = how.rebalance_protocol in (RebalanceProtocol.LED_EAGER, RebalanceProtocol.LED_COOPERATIVE)
+    heartbeats = Heartbeats(round(how.heartbeat_s * 1e6), settings.seed, in_phase=is_led)
     rebalance_time_us, pause_us = round(how.rebalance_time_s * 1e6), round(how.pause_s * 1e6)
     match how.rebalance_protocol:
         case RebalanceProtocol.INCREMENTAL:
@@ -145,7 +146,7 @@ def make_engine(partitions: int, settings: SimulationSettings, agenda: Agenda) -
         case RebalanceProtocol.KIP848:
             beats = heartbeats.next_us
             return engine, IncrementalRebalance(engine, agenda, stops_us=beats, starts_us=beats)
-        case RebalanceProtocol.COOPERATIVE_STICKY:
+        case RebalanceProtocol.COOPERATIVE_STICKY | RebalanceProtocol.LED_COOPERATIVE:
             return engine, CooperativeRebalance(engine, agenda, heartbeats, rebalance_time_us)
-        case _:  # eager
+        case _:  # all others are eager
             return engine, EagerRebalance(engine, agenda, heartbeats, rebalance_time_us)

@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from autoscaler.model import Action
 from contracts.membership import EventCost, ReplicaSpeeds
 from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.settings import Settings, setting
+
+STOPPING_PROTOCOLS: Final = (RebalanceProtocol.EAGER, RebalanceProtocol.RANGE, RebalanceProtocol.LED_EAGER)
+"""Rebalance protocols by which a change of owners stops every replica."""
 
 
 class Distribution(StrEnum):
@@ -57,7 +61,7 @@ class RebalanceSettings(Settings):
     @property
     def stops_all(self) -> bool:
         """Whether a change of owners stops every replica."""
-        return self.rebalance_protocol is RebalanceProtocol.EAGER
+        return self.rebalance_protocol in STOPPING_PROTOCOLS
 
     @property
     def model_rebalance_time_s(self) -> float:

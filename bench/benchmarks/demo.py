@@ -28,7 +28,8 @@ def measure(rate: int, seconds: float) -> Row:
     with TemporaryDirectory() as temporary:
         trace, whole_s = Path(temporary, "trace.csv"), round(WARM_UP_S + seconds + 4 * SAMPLE_S)
         rates = [round(rate * min(1.0, (second + 1) / WARM_UP_S)) for second in range(whole_s)]
-        trace.write_text("second,events\n" + "".join(f"{second},{events}\n" for second, events in enumerate(rates)))
+        times = ((second + number / events, number) for second, events in enumerate(rates) for number in range(events))
+        trace.write_text("at_s,partition\n" + "".join(f"{at_s},{number % 9}\n" for at_s, number in times))
 
         def sample(top: psutil.Process) -> None:
             for started_at in Path(temporary).glob("*/start_at"):

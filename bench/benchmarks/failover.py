@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bench.handover import figures
 from bench.handover.figures import KNOWN_DEATH, SIGTERM, UNKNOWN_DEATH
@@ -15,12 +16,8 @@ from contracts.rebalance_protocol import PLAN_PROTOCOLS
 class Failover(GroupBenchmark):
     """Measure the worst latency after announced kills, unannounced kills and graceful stops of replicas."""
 
+    CONSUMERS: ClassVar = ("ours", *PLAN_PROTOCOLS)
     analyse = staticmethod(figures.failover)
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a runtime that does not follow plans."""
-        if not self.takes_plan:
-            raise ValueError(f"--runtime {self.runtime} does not follow plans; use {' or '.join(PLAN_PROTOCOLS)}")
 
     def act(self, group: ServedGroup, announce: Callable[..., None]) -> None:
         """End replicas by unannounced kills, then by announced kills and stops in turn. Each replica is replaced."""

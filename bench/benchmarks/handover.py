@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from bench.benchmark import Option
 from bench.handover import figures
@@ -17,14 +17,15 @@ class Handover(GroupBenchmark):
     """Move partitions between live replicas under load, and measure the latency of moved and unmoved partitions."""
 
     analyse = staticmethod(figures.handovers)
+    COLUMNS: ClassVar = ("runtime", "heartbeat", "handovers", *figures.TIMES, *figures.COSTS, "valid")
     handovers: Annotated[int, Option("Number of partition moves; 0: 200, or 30 with --quick.", least=0)] = 0
 
     def act(self, group: ServedGroup, announce: Callable[..., None]) -> None:
         """Take steps until the requested number of partitions has moved."""
         target = self.handovers or (30 if self.quick else 200)
-        if self.takes_plan:
+        if group.takes_plan:
             group.rest(FIRST_QUIET_S)
-        for _ in (PlannedSteps if self.takes_plan else UnplannedSteps)(group).mixed():
+        for _ in (PlannedSteps if group.takes_plan else UnplannedSteps)(group).mixed():
             announce(status="handovers", completed=min(target, group.handovers), total=target)
             if group.handovers >= target or group.is_late:
                 break

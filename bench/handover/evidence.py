@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -82,6 +82,16 @@ class Evidence:
     """Periods (from, to) without steps."""
     committed: IntArray
     """Committed offsets over time, shape (samples, partitions). UNKNOWN stands for a missing offset."""
+    claims: tuple["Claim", ...] = ()
+    """Reported partitions, by time."""
+
+
+class Claim(NamedTuple):
+    """Partitions that a replica owns from `at_us` on, by its own report."""
+
+    at_us: int
+    replica: str
+    partitions: frozenset[int]
 
 
 class Observer:
@@ -94,6 +104,9 @@ class Observer:
         settled = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
         self._timeline.assign([TopicPartition(settled, number, 0) for number in range(PIPELINE_PARTITIONS)])
         self._progress = ProgressReader(connection)
+        self._progress.is_ours = self._note  # it is called for every report
+        self.claims: dict[str, list[Claim]] = {}
+        """Replica → its partitions over time, with an entry for each change."""
         self._commits = Consumer(config | {"enable.auto.commit": False})
         for each in (self._timeline, self._progress, self._commits):
             stack.callback(each.close)
@@ -125,6 +138,12 @@ class Observer:
             except KafkaException:
                 return  # the coordinator is moving; skip this sample
             self.committed.append([UNKNOWN if place.error or place.offset < 0 else place.offset for place in found])
+
+    def _note(self, report: Progress) -> bool:
+        claims = self.claims.setdefault(report.replica, [Claim(0, report.replica, frozenset())])
+        if claims[-1].partitions != (partitions := frozenset(report.partitions)) and report.at_us > claims[-1].at_us:
+            claims.append(Claim(report.at_us, report.replica, partitions))
+        return True
 
     def ends(self) -> IntArray:
         """Return the present end offset of each partition: its number of events so far. Raises KafkaException."""

@@ -13,11 +13,15 @@ from report.measures import percentile_us
 KNOWN_DEATH: Final = "known death"
 UNKNOWN_DEATH: Final = "unknown death"
 SIGTERM: Final = "sigterm"
+TIMES: Final = tuple(f"{time}_{rank}_s" for time in ("taken", "ownerless", "pause") for rank in ("p50", "p99"))
+COSTS: Final = ("unmoved_extra_s", "lost", "duplicates")
 MOVED: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
 def handovers(evidence: Evidence) -> Row:
     """Return the latencies of events in the windows of the steps, for moved and for unmoved partitions.
+
+    A partition is taken when its new owner reports it. Before that, it is ownerless for a time.
 
     moved_…: highest value of any kind of step. unmoved_extra_s: p99 latency of unmoved partitions minus p99 latency in
     quiet periods. stall_max_s: longest time without a finished event while an event waited. unfinished: planned moves
@@ -62,7 +66,9 @@ def handovers(evidence: Evidence) -> Row:
 
     kinds = [of_kind(kind) for kind in sorted({window.step.kind for window in windows})]
     worst = ("moved_p99_s", "moved_p999_s", "moved_max_s", "plan_to_first_event_s")
+    times = takings(evidence) | {"pause": [handover.pause_us for window in windows for handover in window.handovers]}
     return {
+        **{f"{name}_{rank}_s": rank_s(each, MOVED[rank]) for name, each in times.items() for rank in ("p50", "p99")},
         **{name: max((row[name] for row in kinds if row[name] is not None), default=None) for name in worst},
         **common_figures(windows),
         "quiet_p99_s": quiet_p99_s,
@@ -70,6 +76,21 @@ def handovers(evidence: Evidence) -> Row:
         "events": int(evidence.ends.sum()),
         "kinds": kinds,
     }
+
+
+def takings(evidence: Evidence) -> dict[str, list[int]]:
+    """Return the times until the new owners of planned moves report them, and the times without any owner, µs."""
+    taken_us, ownerless_us = list[int](), list[int]()
+    for step in evidence.steps:
+        before = {one.replica: one.partitions for one in evidence.claims if one.at_us < step.at_us}
+        within = [one for one in evidence.claims if step.at_us <= one.at_us <= step.until_us]
+        for partition, owner in (step.moves or {}).items():
+            old = [name for name, owned in before.items() if partition in owned]
+            gone = [one.at_us for one in within if one.replica in old and partition not in one.partitions]
+            came = [one.at_us for one in within if one.replica == owner and partition in one.partitions]
+            taken_us += [at_us - step.at_us for at_us in came[:1]]
+            ownerless_us += [max(0, came[0] - gone[0])] if came and gone else []
+    return {"taken": taken_us, "ownerless": ownerless_us}
 
 
 def failover(evidence: Evidence) -> Row:

@@ -3,21 +3,24 @@
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 import numpy as np
 from confluent_kafka import Producer
 
+from autoscaler.live.foreign.members import Replicas
 from autoscaler.packing.owners import round_robin
 from bench import BenchError
 from bench.benchmark import Option, QuickBenchmark, Row, Tools, all_exist, check, environ_of
 from bench.benchmarks.load import START_FILE, START_LEAD_US, EvenLoad
+from bench.handover.consumers import KNOWN, Consumers
 from bench.handover.evidence import Evidence, Observer, Step, in_order
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
 from contracts.clock import now_us
@@ -25,7 +28,8 @@ from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from contracts.preflight import client_config
 from contracts.progress import ReplicaState
-from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
+from contracts.rebalance_protocol import RUNTIMES
+from contracts.settings import duration_s
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import WaitTimeoutError, until
 from loadgen.children import Child, collect_stop_signals, python_module
@@ -41,7 +45,6 @@ SETTLE_S: Final = 2.0
 DRAIN_S: Final = 20.0
 STOP_S: Final = 15.0
 WRITE_S: Final = 10.0
-SESSION_S: Final = 6.0
 LONGEST_S, MOST_EVENTS = 7_200, 2_000_000
 """Maximum duration (s) and number of events of the load."""
 
@@ -50,10 +53,9 @@ LONGEST_S, MOST_EVENTS = 7_200, 2_000_000
 class GroupBenchmark(QuickBenchmark):
     """Base class of benchmarks that change a serving group. It has the options of the group and its load."""
 
-    runtime: Annotated[
-        RebalanceProtocol, Option("Rebalance protocol of our consumer (incremental, eager), or another runtime.")
-    ] = RebalanceProtocol.INCREMENTAL
-    heartbeat: Annotated[float, Option("Heartbeat interval of the members.", least=0.05, most=60, time=True)] = 3.0
+    CONSUMERS: ClassVar[tuple[str, ...]] = tuple(KNOWN)
+    runtime: Annotated[str, Option(f"Consumers, separated by commas: {', '.join(KNOWN)}.")] = "ours"
+    heartbeat: Annotated[str, Option("Heartbeat intervals of the members, separated by commas.")] = "3s"
     replicas: Annotated[int, Option("Number of replicas, each a process.", least=2, most=64)] = 3
     partitions: Annotated[int, Option("Partitions of the topic.", least=1, most=2000)] = 6
     rate: Annotated[
@@ -61,10 +63,13 @@ class GroupBenchmark(QuickBenchmark):
     ] = 150
     seed: Annotated[int, Option("Seed that chooses the steps.")] = 1
 
-    @property
-    def takes_plan(self) -> bool:
-        """Whether the replicas follow plans. Those of our own consumer do."""
-        return self.runtime in PLAN_PROTOCOLS
+    def cases(self) -> Sequence[str]:
+        """Return the consumers, each with every heartbeat interval. Raises ValueError for an unknown one."""
+        for name in (names := self.runtime.split(",")):
+            if name not in self.CONSUMERS:
+                raise ValueError(f"--runtime {name}: this benchmark supports {', '.join(self.CONSUMERS)}")
+        intervals = [text + "s" * text[-1:].isdigit() for text in self.heartbeat.split(",")]  # 3 is 3s
+        return [f"{name} {duration_s(text):g}" for text in intervals for name in names]
 
     @abstractmethod
     def act(self, group: "ServedGroup", announce: Callable[..., None]) -> None:
@@ -81,8 +86,10 @@ class GroupBenchmark(QuickBenchmark):
         Ctrl-C, or a step that takes too long, ends `act`. The figures then cover the steps until that moment.
         """
         problem, interrupted = "", False
+        name, _, heartbeat_s = case.partition(" ")
+        consumers = Consumers(*KNOWN[name], float(heartbeat_s))
         with tools.kafka("group", self.partitions) as connection, ExitStack() as stack:
-            group = ServedGroup(self, connection, stack)
+            group = ServedGroup(self, consumers, connection, stack)
             group.begin()
             try:
                 self.act(group, tools.announce)
@@ -96,14 +103,17 @@ class GroupBenchmark(QuickBenchmark):
             problem = f"the load was late: p99 {late_s:.3f} s, limit {limit_s} s; stop other programs and repeat"
         verdict = {"valid": not problem, "problem": problem, "interrupted": interrupted}
         times = {"lateness_p99_s": late_s, "wall_s": round(time.monotonic() - group.began_s, 2)}
-        return asdict(self) | self.analyse(evidence) | times | verdict
+        return (
+            asdict(self) | {"runtime": name, "heartbeat": float(heartbeat_s)} | self.analyse(evidence) | times | verdict
+        )
 
 
 class ServedGroup:
     """A group that serves a load, and the steps that were taken with it. `stack` stops the group."""
 
-    def __init__(self, setup: GroupBenchmark, connection: Connection, stack: ExitStack) -> None:
+    def __init__(self, setup: GroupBenchmark, consumers: Consumers, connection: Connection, stack: ExitStack) -> None:
         self.setup, self.connection, self.began_s = setup, connection, time.monotonic()
+        self.consumers, self.takes_plan = consumers, consumers.protocol not in RUNTIMES
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         self._producer = Producer(client_config(connection, linger_ms=0, enable_idempotence=True))
         self.assignment: dict[int, str] = {}
@@ -111,6 +121,10 @@ class ServedGroup:
         self.replicas: tuple[str, ...] = ()
         """Replicas of the newest plan."""
         self._epoch = 0
+        self._leader = consumers.leader(connection)
+        if self._leader:
+            self._leader.start()
+            stack.callback(self._leader.close, leave=True)
         self.observer = Observer(connection, setup.partitions, stack)
         self._stopping: dict[str, Child] = {}
         self.running: dict[str, Child] = {}
@@ -149,29 +163,35 @@ class ServedGroup:
             reason="a step of the benchmark", evictions=evictions,
         )  # fmt: skip
         topic, group = (qualified(self.connection.namespace, name) for name in (Topic.PLANS, Group.PAYMENT))
-        self._producer.produce(topic, msgspec.json.encode(plan), group)
+        if self._leader:
+            self._leader.carry_out(plan, Replicas(dict.fromkeys(self.replicas, "")))
+        else:
+            self._producer.produce(topic, msgspec.json.encode(plan), group)
         if self._producer.flush(WRITE_S):
             raise BenchError(f"the broker did not acknowledge plan {self._epoch} within {WRITE_S:g} s")
         return at_us, {number: target for number, target in changes.items() if before.get(number, target) != target}
 
     def start(self) -> str:
         """Start another replica, and return its name at once."""
-        setup, name = self.setup, f"payment-{len(self.running) + len(self._stopping)}"
-        session_s = max(SESSION_S, 2 * setup.heartbeat)
-        settings = {"service_time_s": SERVICE_TIME_S, "heartbeat_s": setup.heartbeat, "session_s": session_s}
-        mode = {"rebalance_protocol" if setup.takes_plan else "runtime": setup.runtime, "replica": name}
-        module = "services.payment" if setup.takes_plan else "tailpack.comparators"
-        environ = environ_of(self.connection, **settings, **mode)
+        name = f"payment-{len(self.running) + len(self._stopping)}"
+        module, settings = self.consumers.replica()
+        environ = environ_of(self.connection, service_time_s=SERVICE_TIME_S, replica=name, **settings)
         child = Child(name, python_module(module), environ, self._folder / f"{name}.log")
         child.start()
         self.running[name] = child
         return name
 
     def start_warm(self) -> str:
-        """Start another replica of our own consumer, wait until it reports ready, and return its name."""
-        name, ready = self.start(), (ReplicaState.WARM, ReplicaState.MEMBER)
-        is_warm = lambda: name in self.observer.reports and self.observer.reports[name].state in ready  # noqa: E731
+        """Start another replica, wait until it reports ready, and return its name. In a led group that is a step."""
+        at_us, name, ready = now_us(), self.start(), (ReplicaState.WARM, ReplicaState.MEMBER)
+
+        def is_warm() -> bool:
+            report = self.observer.reports.get(name)
+            return bool(report and report.state in ready and (report.member_id or not self._leader))
+
         self.wait_for(is_warm, f"{name} is warm", START_DEADLINE_S)
+        if self._leader:  # the group rebalances when a member joins
+            self.steps.append(Step("join", at_us, now_us(), {}))
         return name
 
     def end(self, name: str, *, kill: bool = False) -> int:
@@ -202,11 +222,11 @@ class ServedGroup:
         """
         setup = self.setup
         names = tuple(f"payment-{number}" for number in range(setup.replicas))
-        if setup.takes_plan:
+        if self.takes_plan:
             self.write_plan(round_robin(names, setup.partitions), names)
         for _ in names:
             self.start()
-        if setup.takes_plan:
+        if self.takes_plan:
             self.wait_for_plan(START_DEADLINE_S + 3.0 * len(names))  # Python needs a core to start
         for generator in self._load:
             generator.start()
@@ -234,6 +254,7 @@ class ServedGroup:
             served=in_order(self.observer.rows),
             steps=tuple(self.steps),
             quiet=tuple(self.quiet),
+            claims=tuple(sorted(chain.from_iterable(self.observer.claims.values()))),
             committed=np.array(self.observer.committed, dtype=np.int64).reshape(-1, self.setup.partitions),
         )
         return evidence, sent

@@ -17,7 +17,7 @@ from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.members import assign
 from autoscaler.simulator.run import simulate, tick_times_us
-from autoscaler.simulator.settings import SimulationSettings
+from autoscaler.simulator.settings import STOPPING_PROTOCOLS, SimulationSettings
 from bench.scenario import Scenario
 from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, configured_protocol, replica_minutes, settings_of
 from contracts.rebalance_protocol import RebalanceProtocol
@@ -38,7 +38,7 @@ def why_not(scenario: Scenario, sent: SentEvents) -> str:
         "the optimum is only defined for a single group, not for stages": bool(scenario.stages),
         "a share group does not assign partitions to owners": protocol is RebalanceProtocol.SHARE,
         "start-up times are random, so no fixed schedule is possible": settings.startup_s is None,
-        "an eager rebalance pauses the whole group": protocol is RebalanceProtocol.EAGER,
+        "an eager rebalance pauses the whole group": protocol in STOPPING_PROTOCOLS,
         "replicas have different speeds": not replicas_are_equal,
         "replicas die": bool(settings.failures),
         "replicas share a limit, so their queues are not independent": bool(service.shared_limits),

@@ -19,7 +19,7 @@ from bench.scenario import Scenario
 from bench.simulation import sent_events
 from bench.simulation.optimum import find_optimum
 from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, build_events, protocol_of, settings_of
-from contracts.rebalance_protocol import PLAN_PROTOCOLS
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
 from report.measures import IntArray, in_sla_share, per_second_packing, percentile_us
@@ -183,7 +183,7 @@ def policy_config_of(scenario: Scenario, options: Mapping[str, Any]) -> PolicyCo
         scenario.target,
         scenario.guards,
         options,
-        counts_only=protocol_of(scenario) not in PLAN_PROTOCOLS,
+        counts_only=protocol_of(scenario) in (*RUNTIMES, RebalanceProtocol.SHARE),
         fallback=False,  # a failing policy must raise here
     )
 

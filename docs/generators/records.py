@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from contracts import events, journal, plan, progress, topics
+from contracts import events, holds, journal, plan, progress, topics
 from generators import BREAK, bullets, data, head, joined, table, wrapped
 from report.result import Result
 from tailpack.cli.catalogue import sentences
@@ -35,7 +35,7 @@ def records_page() -> str:
         "## Headers of orders.placed",
         table(("header", "meaning"), [(f"`{name}`", meaning) for name, meaning in headers.items()]),
     ]
-    for module in (events, plan, progress, journal):
+    for module in (events, plan, progress, journal, holds):
         parts.append(f"## {module.__name__.rpartition('.')[2].capitalize()}")
         for name, record in _structs(module).items():
             parts += [f"### {name}", *_record(record, known.pop(name, {}), common)]

@@ -19,16 +19,13 @@ from contracts.connection import Connection
 from contracts.settings import setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, KeyedTopics, qualified
 from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking, poll_limit
+from services.common.pacing import PATIENCE_S, PacedFetcher
 
 SESSION_S: Final = 6.0
 HEARTBEAT_S: Final = 1.0
 PRODUCER_TIMEOUT_S: Final = 60.0
 """Longest wait of a record for the broker. A killed broker needs tens of seconds to recover its logs."""
-PATIENCE_S: Final = 0.05
-"""How long records wait for others if no order waits for them, seconds. They share requests to the broker."""
 MAX_TAKES: Final = 100  # records of a backlog that are taken before other tasks run
-FETCH_WAIT_MS: Final = 100
-"""Longest wait of one fetch at the broker, ms. A partition that was left out of a fetch waits until it returns."""
 METADATA_MAX_AGE_MS: Final = 5_000
 """Age at which metadata is refreshed. If an old leader refuses a request for the first offset of a partition, aiokafka
 does not look for the new one. With Faust's default it would repeat the request for five minutes."""
@@ -115,32 +112,23 @@ class _ConsumerTask(AIOKafkaConsumerThread):  # type: ignore[misc]
     async def call_thread(self, call: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
         return await maybe_async(call(*arguments, **options))
 
+    async def on_start(self) -> None:
+        await super().on_start()
+        PacedFetcher.pace(self._consumer._fetcher, self.transport.background, self.transport.pause_s)
+
     async def _gather_remaining_tasks(self) -> None:
         pass  # the loop has tasks of others
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         # The consumer reads these when it starts, which is later.
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._fetch_max_bytes = MAX_POLL_BYTES
         consumer._isolation_level = "read_committed"  # skip output of aborted transactions of Payment
         return consumer
 
     async def _fetch_records(self, consumer: Any, *arguments: Any, **options: Any) -> Any:
         with poll_limit(MAX_POLL_BYTES):
-            records = await super()._fetch_records(consumer, *arguments, **options)
-        leader = consumer._client.cluster.leader_for_partition
-        if answered := {leader(place) for place in records if place.topic in self.transport.background}:
-            self._rest(consumer._subscription.subscription.assignment, lambda place: leader(place) in answered)
-        return records
-
-    def _rest(self, assignment: Any, has_answered: Callable[[Any], bool]) -> None:
-        """Leave background partitions of brokers that answered out of fetches for PATIENCE_S."""
-        # While a partition is paused, aiokafka discards answers for it, so those of a slower broker would never count.
-        background = [place for place in assignment.tps if place.topic in self.transport.background]
-        for state in [assignment.state_value(place) for place in background if has_answered(place)]:
-            state.pause()
-            self.thread_loop.call_later(PATIENCE_S, state.resume)
+            return await super()._fetch_records(consumer, *arguments, **options)
 
 
 class _Consumer(Consumer):  # type: ignore[misc]
@@ -214,6 +202,8 @@ class _Transport(Transport):  # type: ignore[misc]
     """Takes each message. Faust's agents would cost four tasks and two queues for each."""
     background: Collection[str]
     """Topics on which no order waits. Their records are read and written every PATIENCE_S."""
+    pause_s: float
+    """Pause between two fetches of other topics, seconds."""
 
 
 class ProcessPausedError(KafkaError):  # type: ignore[misc]

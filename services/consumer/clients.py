@@ -42,6 +42,8 @@ RETRY_BACKOFF_MS: Final = 20
 PARTITION_FETCH_BYTES: Final = 64 * 1024
 POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 """Longest time between polls: a day, because slow events may pause all partitions. Heartbeats prove liveness."""
+FULL_RATE_MEMBERS: Final = 100  # in larger groups, each member reports and probes less often
+MAX_SLOWDOWN: Final = 2.0
 CLOSE_DEADLINE_S: Final = 2.0
 CLOSE_WITHOUT_BROKER_S: Final = 0.2  # replaces CLOSE_DEADLINE_S if no broker answers
 
@@ -66,7 +68,7 @@ class Clients:
         }
         self.plans = PlanReader(shared, topics.plans, topics.group)
         self.output = Output(shared, self.failure)
-        self.progress = ProgressReporter(shared, topics.progress)
+        self.progress = ProgressReporter(shared, topics.progress, self.slowdown)
         self._producers = (self.output.producer, self.progress.producer)
         self.transactions = (
             Transactions(shared, topics.group, replica, incarnation, timeout_s=options.session_s)
@@ -79,6 +81,10 @@ class Clients:
         self.sizes = RecordSizes(self.consumer._client, self._limit_batches)
         self.coordinator: PlanCoordinator
         """Set by `start`."""
+
+    def slowdown(self) -> float:
+        """Return how many times longer this member waits between reports, and between probes, than in a small group."""
+        return min(MAX_SLOWDOWN, max(1.0, self.assignor.last_assignment.members / FULL_RATE_MEMBERS))
 
     def _new_consumer(self, shared: dict[str, Any]) -> Any:
         options = self._options
@@ -111,6 +117,7 @@ class Clients:
             starts.append(self.transactions.start)
         await run_all(*(retry_until(start, unreachable, deadline=deadline) for start in starts))
         await self._check_topics(deadline)
+        self.consumer._client.open_fetch_connections(self._topics.events)
         self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
         self.assignor.group_generation = lambda: int(self.coordinator.generation)
         self.assignor.on_unknown_partitions = self.consumer._client.force_metadata_update

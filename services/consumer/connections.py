@@ -12,6 +12,7 @@ was just taken does not wait for the delayed answer. `PromptFetcher` sends each 
 import asyncio
 import time
 from contextlib import nullcontext
+from math import inf
 from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
@@ -20,6 +21,9 @@ from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import for_code
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
+from aiokafka.structs import TopicPartition
+
+from contracts.clock import monotonic_s
 
 CONNECT_WAIT_SHARE: Final = 1 / 4
 """How long a request waits for a connection, as a share of the request time-out. Then the metadata is refreshed."""
@@ -86,9 +90,8 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
 BUSY_FETCH_WAIT_MS: Final = 25
 """How long a broker may delay an empty fetch. A partition that the fetch does not include, because its backlog was full
 or not polled yet, waits for its end."""
-IDLE_FETCH_WAIT_MS: Final = 500
-"""The same while no events arrive and the fetch can be recalled, so that hundreds of idle members do not keep a broker
-busy."""
+WHOLE_FETCH_WAIT_MS: Final = 500
+"""The same if the fetch includes every partition, so that members do not keep a broker busy."""
 FETCH_GROUPS: Final = ("fetch", "fetch again")
 """Connection groups for fetches, so that other requests never wait behind a fetch."""
 
@@ -96,15 +99,15 @@ FETCH_GROUPS: Final = ("fetch", "fetch again")
 class RecallingClient(Client):
     """The consumer's client, which can recall fetches."""
 
-    is_idle: bool
-    """Whether the last poll found no records, and no partition is paused."""
+    is_whole: bool
+    """Whether the next fetch includes every partition: none is paused or has records that were not polled."""
     _fetch_connections: "dict[Any, _FetchConnections]"
 
     @classmethod
     def adopt(cls, client: Any) -> None:
         """Replace the class of `client`, which must not have connected yet."""
         super().adopt(client)
-        client.is_idle = False
+        client.is_whole = False
         client._fetch_connections = {}
 
     async def send(self, node_id: Any, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
@@ -112,7 +115,7 @@ class RecallingClient(Client):
         if not isinstance(request, FetchRequest):
             return await super().send(node_id, request, group=group)
         pair = self._fetch_connections.setdefault(node_id, _FetchConnections())
-        request._max_wait_ms = IDLE_FETCH_WAIT_MS if self.is_idle and pair.is_free(pair.other) else BUSY_FETCH_WAIT_MS
+        request._max_wait_ms = pair.wait_ms(self.is_whole)
         answer, recalled = pair.sent(asyncio.ensure_future(super().send(node_id, request, group=pair.next)))
         self._open(node_id, pair.other)
         try:
@@ -123,6 +126,12 @@ class RecallingClient(Client):
         if not answer.done():
             raise asyncio.CancelledError
         return answer.result()
+
+    def open_fetch_connections(self, topic: str) -> None:
+        """Connect to the leaders of `topic`, so that the first fetch of a new replica waits for no connection."""
+        places = (TopicPartition(topic, number) for number in self.cluster.partitions_for_topic(topic) or ())
+        for node_id in {self.cluster.leader_for_partition(place) for place in places} - {None, -1}:
+            self._open(node_id, FETCH_GROUPS[0])
 
     def recall(self) -> None:
         """Recall the fetch at every broker, except brokers that have not answered the previously recalled fetch."""
@@ -142,6 +151,16 @@ class _FetchConnections:
         self.next, self.other = FETCH_GROUPS
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._recalled: asyncio.Future[None] | None = None
+        self._recalled_s = 0.0
+
+    def wait_ms(self, is_whole: bool) -> int:
+        """Return how long the broker may delay an empty fetch that is sent now.
+
+        A fetch cannot be recalled while an earlier one is recalled and not answered. Then the wait is short at first,
+        and at most doubles the time since that recall.
+        """
+        since_ms = inf if self._is_free(self.other) else 1000 * (monotonic_s() - self._recalled_s)
+        return round(min(WHOLE_FETCH_WAIT_MS, max(BUSY_FETCH_WAIT_MS, since_ms))) if is_whole else BUSY_FETCH_WAIT_MS
 
     def sent(self, answer: "asyncio.Future[Any]") -> "tuple[asyncio.Future[Any], asyncio.Future[None]]":
         """Note `answer`, to a fetch sent on the connection `next`. Return it, and a future that is done at a recall."""
@@ -152,14 +171,13 @@ class _FetchConnections:
 
     def swap(self) -> None:
         """Recall the fetch in progress, if the other connection is free."""
-        if self.is_free(self.next) or not self.is_free(self.other):
+        if self._is_free(self.next) or not self._is_free(self.other):
             return
-        self.next, self.other = self.other, self.next
+        self.next, self.other, self._recalled_s = self.other, self.next, monotonic_s()
         if self._recalled is not None and not self._recalled.done():
             self._recalled.set_result(None)
 
-    def is_free(self, group: str) -> bool:
-        """Return whether no fetch on this connection waits for its answer."""
+    def _is_free(self, group: str) -> bool:
         return group not in self._answers or self._answers[group].done()
 
 

@@ -105,9 +105,10 @@ class Lease:
 class Prober:
     """Sends extra heartbeats. `send_heartbeat` applies the answer to the membership itself."""
 
-    def __init__(self, send_heartbeat: Callable[[], Awaitable[None]], lease: Lease) -> None:
-        self._send_heartbeat = send_heartbeat
-        self._lease = lease
+    def __init__(
+        self, send_heartbeat: Callable[[], Awaitable[None]], lease: Lease, slowdown: Callable[[], float]
+    ) -> None:
+        self._send_heartbeat, self._lease, self._slowdown = send_heartbeat, lease, slowdown
         self._rebalance_completed = asyncio.Event()
 
     def on_rebalance_completed(self) -> None:
@@ -119,7 +120,8 @@ class Prober:
         pauses = iter(PROBE_PAUSES_AFTER_REBALANCE_S)
         while True:
             try:
-                pause_s = EXPIRED_PROBE_INTERVAL_S if self._lease.is_expired else next(pauses, PROBE_INTERVAL_S)
+                pause_s = next(pauses, PROBE_INTERVAL_S) * self._slowdown()
+                pause_s = EXPIRED_PROBE_INTERVAL_S if self._lease.is_expired else pause_s
                 await asyncio.wait_for(self._rebalance_completed.wait(), pause_s)
             except TimeoutError:
                 try:

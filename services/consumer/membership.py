@@ -146,7 +146,7 @@ class Membership:
         self.on_change()
 
     async def _follow_plan(self, plan: PlanRecord | None) -> None:
-        await self._evict(plan.evictions if plan else ())
+        self._evict(plan.evictions if plan else ())
         is_named = self._is_named(plan)
         if self._is_subscribed and not is_named and self.handover.is_eager:
             await self.leave(ReplicaState.DRAINED)
@@ -158,14 +158,14 @@ class Membership:
             self._join()
         self.on_change()
 
-    async def _evict(self, evictions: Sequence[Eviction]) -> None:
-        new = {eviction.member_id for eviction in evictions if eviction.member_id} - self._evicted_members
-        self._evicted_members |= new
-        if self.end_transaction is not None:
-            for eviction in evictions:
-                if eviction.member_id in new:
+    def _evict(self, evictions: Sequence[Eviction]) -> None:
+        """Remove dead members. The rejoin does not wait for the answers: the group waits for no removed member."""
+        for eviction in evictions:
+            if eviction.member_id and eviction.member_id not in self._evicted_members:
+                self._evicted_members.add(eviction.member_id)
+                self._run_in_background(self.coordinator.evict(eviction.member_id))
+                if self.end_transaction is not None:
                     self._run_in_background(self.end_transaction(eviction))
-        await asyncio.gather(*map(self.coordinator.evict, sorted(new)))
 
     async def _rejoin_as_follower(self) -> None:
         log.warning("Other members know a plan that this leader cannot read: leaving, so that another one leads")

@@ -226,7 +226,8 @@ class ProgressReporter:
     snapshot: Callable[[], Progress]
     """Returns the report to write."""
 
-    def __init__(self, connection: Mapping[str, Any], topic: str) -> None:
+    def __init__(self, connection: Mapping[str, Any], topic: str, slowdown: Callable[[], float]) -> None:
+        self._slowdown = slowdown
         self.producer = AIOKafkaProducer(**{**connection, "retry_backoff_ms": TOPIC_QUERY_MS})
         Client.adopt(self.producer.client)
         self._topic = topic
@@ -246,7 +247,7 @@ class ProgressReporter:
             self._report_requested.clear()
             await self.report()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._report_requested.wait(), PROGRESS_INTERVAL_S)
+                await asyncio.wait_for(self._report_requested.wait(), PROGRESS_INTERVAL_S * self._slowdown())
 
     async def report(self) -> None:
         """Write one report, and return when the broker has it or it is lost."""

@@ -190,7 +190,7 @@ class PlanConsumer:
             is_eager=options.rebalance_protocol is RebalanceProtocol.EAGER,
             max_release_s=min(1.0, options.session_s / 3, options.rebalance_timeout_s / 3),
         )
-        self._prober = Prober(clients.coordinator.probe, self._lease)
+        self._prober = Prober(clients.coordinator.probe, self._lease, clients.slowdown)
         self._membership = Membership(
             replica=self._replica,
             subscribe=lambda: clients.consumer.subscribe([self._topics.events]),

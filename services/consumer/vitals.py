@@ -1,6 +1,7 @@
 """The reports of a replica: its progress to the autoscaler, its health and its metrics over HTTP."""
 
 import asyncio
+import math
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 from services.consumer.server import Server
 
 OPEN_TRANSACTION_S: Final = 10.0  # age from which it is reported; most end within a second
+LOOK_INTERVAL_S: Final = 1.0  # between two searches for open transactions
 CANCELLATION_GRACE_S: Final = 1.0  # a handler may take this long to end after its time-out
 MAX_REPORTED_REASONS: Final = 5
 """Most reasons in a progress report. All partitions may be cut off, and four reports a second are sent."""
@@ -58,6 +60,9 @@ class Vitals:
     latencies: Buckets
     pages: str = ""
     """Address of its pages, HOST:PORT; empty: none."""
+    _looked_s: float = -math.inf
+    _open: tuple[str, ...] = ()
+    """Result of the last search for open transactions, and when it began (seconds)."""
     _unstable: dict[int, tuple[int, float]] = field(default_factory=dict)
     """Partition → offset of its first open transaction, and since when it has been this one (seconds)."""
 
@@ -109,11 +114,13 @@ class Vitals:
         longest_s, limit_s = self.server.longest_handler_s(), self.options.handler_timeout_s
         if limit_s and longest_s > limit_s + CANCELLATION_GRACE_S:
             reasons.append(f"a handler has been at work for {longest_s:.0f} s and ignores its cancellation")
+        if monotonic_s() - self._looked_s >= LOOK_INTERVAL_S:  # it takes a while with many partitions
+            self._looked_s, self._open = monotonic_s(), tuple(self._open_transactions())
         members = (f"member {member_id} gets no partitions: {why}" for member_id, why in refused.items())
         return Health(
             ok=not reasons,
             reasons=tuple(reasons),
-            notes=(*members, *self._open_transactions()),
+            notes=(*members, *self._open),
             state=self.membership.state,
             partitions=self.queues.served_partitions,
             lease_age_s=self.lease.age_s,

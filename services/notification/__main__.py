@@ -27,7 +27,7 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
         inputs=(Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
         outputs={Topic.NOTIFICATIONS_SENT: id_reader("notification_id")},
         fence=fence,
-        background=(Topic.PAYMENTS_SETTLED,),  # only declined payments matter
+        background=(Topic.PAYMENTS_SETTLED, Topic.NOTIFICATIONS_SENT),  # of payments, only declined ones matter
     )
     target = service.topic_name(Topic.NOTIFICATIONS_SENT)
 

@@ -18,7 +18,7 @@ from services.common.faust_app import ServiceSettings
 from services.common.process import main
 from services.common.read_back import id_reader
 from services.common.records import Effect, Incoming, Refusal, typed_decision
-from services.common.service import Service, StageMemory
+from services.common.service import FETCH_PAUSE_S, Service, StageMemory
 from services.order import domain
 from services.order.http import OrdersApi
 from services.order.status import StatusBoard, notification_status, payment_status, tail_records
@@ -103,6 +103,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         memory=StageMemory(Topic.ORDERS_STATUS, tail_records(settings.pipeline_partitions), board.remember),
         payment_partitions=settings.payment_partitions,
         background=status_inputs,
+        pause_s=FETCH_PAUSE_S,
     )
     target = service.topic_name(Topic.PAYMENTS_REQUESTED)
     token_key = settings.token_key

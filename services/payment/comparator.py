@@ -61,7 +61,7 @@ def consumer_options(connection: Connection, settings: ReplicaSettings, runtime:
     if runtime is RebalanceProtocol.KIP848:
         return options | {"group.protocol": "consumer"}
     return options | {
-        "partition.assignment.strategy": "cooperative-sticky",
+        "partition.assignment.strategy": "range" if runtime in ("range", "led-eager") else "cooperative-sticky",
         "heartbeat.interval.ms": round(settings.heartbeat_s * 1000),
         "session.timeout.ms": round(settings.session_s * 1000),
     }

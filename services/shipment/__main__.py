@@ -12,7 +12,7 @@ from services.common.fence import Fence, fenced_decision
 from services.common.process import main
 from services.common.read_back import id_reader
 from services.common.records import Effect, encode
-from services.common.service import Service
+from services.common.service import FETCH_PAUSE_S, Service
 from services.shipment.domain import STAGE, schedule
 
 
@@ -27,6 +27,7 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
         inputs=(Topic.PAYMENTS_SETTLED,),
         outputs={Topic.SHIPMENTS_SCHEDULED: id_reader("shipment_id")},
         fence=fence,
+        pause_s=FETCH_PAUSE_S,
     )
     target = service.topic_name(Topic.SHIPMENTS_SCHEDULED)
 

@@ -84,13 +84,13 @@ def _measure(benchmark: Benchmark, *, repeat: int, into: Path | None, as_json: b
     if as_json:
         print_json(outcome.figures | {"rows": outcome.rows, "origin": measured_at})
     else:
-        show(outcome, Console())
+        show(outcome, Console(), benchmark.COLUMNS)
     for problem in filter(None, (row.get("problem") for row in outcome.rows)):
         Console(stderr=True).print(f"tailpack: {problem}", highlight=False, soft_wrap=True, markup=False)
     raise typer.Exit(INTERRUPTED if outcome.interrupted else 0 if outcome.valid else 1)
 
 
-def show(outcome: Outcome, console: Console) -> None:
+def show(outcome: Outcome, console: Console, columns: Sequence[str] = ()) -> None:
     """Print one or two rows as columns, or several rows as a table. A list of rows within a row is a table, too."""
     if 1 <= len(outcome.rows) <= 2:
         lines = Table(box=None, show_header=False)
@@ -102,11 +102,11 @@ def show(outcome: Outcome, console: Console) -> None:
             if isinstance(value, list) and value and isinstance(value[0], dict):
                 console.print(_table(value))
     elif outcome.rows:
-        console.print(_table(outcome.rows))
+        console.print(_table(outcome.rows, columns))
 
 
-def _table(rows: Sequence[Row]) -> Table:
-    names = [name for name, value in rows[0].items() if _plain(value)]
+def _table(rows: Sequence[Row], columns: Sequence[str] = ()) -> Table:
+    names = columns or [name for name, value in rows[0].items() if _plain(value)]
     table = Table(*names, box=None)
     for row in rows:
         table.add_row(*(_cell(row.get(name)) for name in names))

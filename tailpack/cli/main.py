@@ -37,6 +37,16 @@ COMMANDS: Final = (
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
     ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
+    ("status", "tailpack.cli.holds:status", "status greeter.toml", OWN),
+    ("explain", "tailpack.cli.explain:explain", "explain last --run out/demo-20260105-101500", OWN),
+    (
+        "pause",
+        "tailpack.cli.holds:pause",
+        "pause greeter.toml --scale-in --for 2h --reason 'move of the database'",
+        OWN,
+    ),
+    ("pin", "tailpack.cli.holds:pin", "pin 6 greeter.toml --for 30m", OWN),
+    ("resume", "tailpack.cli.holds:resume", "resume greeter.toml", OWN),
     ("topics create", "tailpack.cli.kafka:create", f"topics create demo {SERVER_OPTION} --namespace mine", OWN),
     ("record", "tailpack.cli.run:record", f"record {SERVER_OPTION} --topic orders --out orders.parquet", OWN),
     (

@@ -16,7 +16,9 @@ from contracts.validation import InvalidSettingsError
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
+    from autoscaler.live.settings import AutoscalerSettings
     from bench.scenario import Scenario as ScenarioFile
+    from contracts.connection import Connection
     from loadgen.trace import EventTrace
     from loadgen.trace import Trace as TraceFile
 
@@ -148,6 +150,18 @@ LoadWorkers = Annotated[
     int, typer.Option("--load-workers", min=1, max=100, help="Number of processes that send the load.")
 ]
 Master = Annotated[str, typer.Option(help="Use Spark with this master, as local[*]; default: only for large runs.")]
+
+
+def group_settings(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":
+    """Return connection and settings of a group from the file of its autoscaler, or else from the environment alone.
+
+    Without a file, settings that only a running autoscaler needs may be missing. Raises InvalidSettingsError.
+    """
+    from autoscaler.live.settings import AutoscalerSettings  # noqa: PLC0415  clients only where they are needed
+    from contracts.connection import read_settings  # noqa: PLC0415
+
+    unused = {} if config else {"TAILPACK_POLICY": "static", "TAILPACK_STATE_DIR": "."}
+    return read_settings({**unused, **os.environ}, AutoscalerSettings, config)
 
 
 def checked_name(value: str) -> str:

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 )
 
 from contracts.connection import Connection
-from contracts.topics import Group, ScaledGroup, Topic, qualified
+from contracts.topics import CONTROL, Group, ScaledGroup, Topic, qualified
 from tailpack.errors import TailpackError
 
 READ: Final = ("Read",)
@@ -42,12 +42,12 @@ Rights = dict[str, list[Right]]
 
 
 def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = (), *, consumers: str = "ours") -> Rights:
-    """Return the rights of an autoscaler, the replicas that it scales, KEDA's scaler, and a shadow.
+    """Return the rights of an autoscaler, the replicas that it scales, KEDA's scaler, a shadow, and an operator.
 
     outputs: topics that the replicas write. consumers: setting of the autoscaler.
     """
     group, events = scaled.group_in(namespace), scaled.topic_in(namespace)
-    plans, journal, progress = (_topic(namespace, topic) for topic in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS))
+    plans, journal, progress, holds = (_topic(namespace, topic) for topic in CONTROL)
     observed = [Right(ResourceType.TOPIC, events, ("Describe",)), Right(ResourceType.GROUP, group, ("Describe",))]
     reader = Right(ResourceType.GROUP, qualified(namespace, "autoscaler.reader"), ("Describe",))
     named = Right(ResourceType.TOPIC, "tailpack-plan-", ("Describe",), is_prefix=True)
@@ -56,7 +56,7 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = (), *
         "autoscaler": [
             *([Right(ResourceType.GROUP, group, READ)] if consumers == "led" else []),
             *(planner if consumers in ("assigned", "auto") else []),
-            *(*observed, plans(BOTH), journal(WRITE), progress(READ), reader),
+            *(*observed, plans(BOTH), journal(WRITE), progress(READ), holds(READ), reader),
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}-autoscaler", WRITE),
         ],
         "replica": [
@@ -68,6 +68,7 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = (), *
         ],
         "keda": [plans(READ), reader],
         "shadow": observed,
+        "operator": [holds(BOTH), plans(READ)],
     }
 
 
@@ -90,7 +91,7 @@ def of_run(namespace: str) -> Rights:
         "payment": scaled["replica"],
         "shipment": service(Group.SHIPMENT, (settled,), scheduled),
         "notification": service(Group.NOTIFICATION, (settled, scheduled), sent),
-        **{role: scaled[role] for role in ("autoscaler", "keda", "shadow")},
+        **{role: scaled[role] for role in ("autoscaler", "keda", "shadow", "operator")},
         "load": [named[Topic.ORDERS_PLACED](WRITE), named[Topic.PAYMENTS_REQUESTED](WRITE), named[settled](READ)],
         "report": [*(named[topic](READ) for topic in Topic), watcher],
     }

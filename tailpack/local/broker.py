@@ -165,9 +165,8 @@ class Broker:
             what = f"holds a Kafka of {existing} broker{'s' if existing > 1 else ''}, not {brokers}"
             raise TailpackError(f"{self.folder} {what}; leave out --brokers, or choose another --folder")
         self._size = existing or brokers or 1
-        if is_planned or (is_planned is None and any(_is_planned(node) for node in self.nodes.values())):
+        if is_planned or (is_planned is None and any(map(_is_planned, (self.folder, self._folder(1))))):
             self._properties += f"group.consumer.assignors={CLASS},range\n"
-            del self.nodes
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
@@ -195,7 +194,7 @@ class Broker:
         port: port of the first node; the others use the following ports. 0: the ports of the last start, or free ones.
         Raises TailpackError if a port is taken, Java is missing, or a node is not ready within 90 s.
         """
-        if any(node.pid and _is_planned(node) != (CLASS in node.properties) for node in self.nodes.values()):
+        if any(node.pid and _is_planned(node.folder) != (CLASS in node.properties) for node in self.nodes.values()):
             raise TailpackError("a broker runs with the other assignor; stop it first: tailpack kafka stop")
         self._launch(self._states(port))
         return ",".join(self.addresses.values())
@@ -247,8 +246,8 @@ class Broker:
         return self.folder / f"node-{number}"
 
 
-def _is_planned(node: Node) -> bool:
-    file = node.folder / "server.properties"
+def _is_planned(folder: Path) -> bool:
+    file = folder / "server.properties"
     return file.exists() and CLASS in file.read_text(encoding="utf-8")
 
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, cast
 
@@ -105,6 +105,22 @@ def java() -> str:
     if int(version[1]) < MIN_JAVA:
         raise TailpackError(f"Java {MIN_JAVA} or newer is required, {found} is version {version[1]}; {INSTALL_HINT}")
     return found
+
+
+def compiled() -> Path:
+    """Return the folder with the compiled PaymentConsumer.java. Raises TailpackError if no compiler is installed."""
+    source = Path(__file__).parents[1] / "PaymentConsumer.java"
+    folder = cache_folder() / f"java-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
+    if not folder.exists():
+        compiler, libraries = Path(java()).resolve().with_name("javac"), ensure("kafka")
+        if not compiler.exists():
+            raise TailpackError(f"{compiler} is missing: Java consumers need a JDK; install openjdk-17-jdk-headless")
+        fresh = tempfile.mkdtemp(dir=cache_folder())
+        command = [str(compiler), "-proc:none", "-cp", f"{libraries}/*", "-d", fresh, str(source)]
+        subprocess.run(command, check=True, timeout=120)
+        with suppress(OSError):  # another process was faster
+            Path(fresh).rename(folder)
+    return folder
 
 
 def _invalid_jars(jars: list[Jar], folder: Path) -> list[str]:

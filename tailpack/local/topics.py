@@ -21,6 +21,7 @@ MAX_PARTITIONS_PER_REQUEST: Final = 5_000
 """Brokers reject a request that would create more than 10,000 partitions."""
 SETTINGS: Final[dict[Topic, dict[str, str]]] = {
     Topic.PLANS: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5"},
+    Topic.HOLDS: {"cleanup.policy": "compact"},
     Topic.PROGRESS: {"retention.ms": "600000"},
     Topic.ORDERS_STATUS: {"retention.bytes": "134217728", "segment.bytes": "33554432"},
 }

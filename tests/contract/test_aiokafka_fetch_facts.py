@@ -12,7 +12,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import OffsetAndMetadata
-from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch
+from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch, take_turns
 from odd_headers import odd_batch
 
 from contracts.unpacking import Records, limit_unpacking, poll_limit
@@ -106,8 +106,7 @@ async def called_back() -> None:
         f.wire.send = recalled  # type: ignore[method-assign]
         f.change(ZERO, positions={ZERO: 0})
         routine = asyncio.ensure_future(f.fetcher._fetch_requests_routine())
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await take_turns()
         assert len(sent_at_s) == 2
         assert not routine.done()
         routine.cancel()

@@ -3,43 +3,42 @@
 import random
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from foreign_group import ForeignGroup
-from kafka_helpers import wait_for
+from kafka_helpers import DEADLINE_S, admin, wait_for
 
+from autoscaler.live.foreign.inspection import inspect
 from autoscaler.live.foreign.members import Replicas
 from autoscaler.live.foreign.planner import Planner
 from autoscaler.live.settings import AutoscalerSettings
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
-from tailpack.local.broker import Broker
+from contracts.preflight import PreflightError
+from tailpack.local.broker import Broker, Node
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 NAMES = ("shop-0", "shop-1", "shop-2")
-
-
-@pytest.fixture(scope="module")
-def planned_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Bootstrap address of a broker with the assignor."""
-    broker = Broker(tmp_path_factory.mktemp("planned"), is_planned=True)
-    try:
-        yield broker.start()
-    finally:
-        broker.kill()
 
 
 def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
     return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
 
 
-@contextmanager
-def planning(group: ForeignGroup, session_s: float = 6.0) -> Iterator[Planner]:
-    settings = AutoscalerSettings(
-        policy="static", state_dir="unused", consumers="assigned", topic=group.topic, group=group.name,
+def settings_of(group: ForeignGroup, consumers: str = "assigned", session_s: float = 6.0) -> AutoscalerSettings:
+    return AutoscalerSettings(
+        policy="static", state_dir="unused", consumers=consumers, topic=group.topic, group=group.name,
         heartbeat_s=0.1, session_s=session_s, replica_command="unused",
     )  # fmt: skip
+
+
+@contextmanager
+def planning(group: ForeignGroup, session_s: float = 6.0) -> Iterator[Planner]:
+    settings = settings_of(group, session_s=session_s)
     lines: list[str] = []
     planner = Planner(Connection(bootstrap_servers=group.kafka), settings, lines.append)
     planner.start()
@@ -63,9 +62,10 @@ def test_brokers_follow_fifty_plans_and_consumers_serve_each_event_once(client, 
         group.start(*NAMES)
         with planning(group) as planner:
             wait_for(lambda: len(planner.view.members) == len(NAMES), "all members")
-            group.load()
             assignment = dict.fromkeys(range(group.partitions), NAMES[0])
-            for epoch in range(1, 51):
+            assert carried_out(planner, group, plan(1, dict(assignment)))
+            group.load()  # librdkafka repeats events while its group still forms
+            for epoch in range(2, 52):
                 moved = draw.sample(range(group.partitions), 3 if epoch % 10 else group.partitions)
                 assignment |= {number: draw.choice(NAMES) for number in moved}
                 assert carried_out(planner, group, plan(epoch, dict(assignment)))
@@ -73,3 +73,123 @@ def test_brokers_follow_fifty_plans_and_consumers_serve_each_event_once(client, 
         repeated = [event for event, count in Counter(group.served()).items() if count > 1]
         assert group.events_after_revocation() == 0
         assert not repeated, "each client commits when its partitions are revoked"
+
+
+def rebalances(group: ForeignGroup) -> int:
+    return sum(kind == "A" for lines in group.logs().values() for _, kind, _ in lines)
+
+
+def test_a_restart_of_the_planner_moves_nothing_and_after_its_death_the_brokers_spread_evenly(
+    planned_kafka, namespace, tmp_path
+):
+    with ForeignGroup(planned_kafka, namespace, tmp_path / "group", "librdkafka", "consumer") as group:
+        group.start(*NAMES[:2])
+        lopsided = plan(1, {number: NAMES[number == 0] for number in range(group.partitions)})
+        with planning(group, session_s=30) as planner:
+            assert carried_out(planner, group, lopsided)
+            before, generation = rebalances(group), planner.view.generation
+        with planning(group) as planner:  # its session of 6 s holds from its first heartbeat on
+            assert carried_out(planner, group, lopsided)
+            assert (rebalances(group), planner.view.generation) == (before, generation)
+            with planning(group) as standby:
+                standby.carry_out(plan(2, dict.fromkeys(range(group.partitions), NAMES[0])), Replicas({NAMES[0]: ""}))
+                wait_for(lambda: planner.is_fenced, "the older planner notices the newer one")
+        group.start(NAMES[2])
+        counts = [group.partitions // len(NAMES)] * len(NAMES)
+        wait_for(lambda: [*Counter(group.owners().values()).values()] == counts, "an even spread without a planner")
+        with planning(group) as planner:
+            assert carried_out(planner, group, plan(3, lopsided.assignment or {}))
+        assert group.events_after_revocation() == 0
+
+
+def test_a_proved_death_is_handled_at_once_and_an_unplanned_consumer_gets_nothing(planned_kafka, namespace, tmp_path):
+    group = ForeignGroup(planned_kafka, namespace, tmp_path / "group", "librdkafka", "consumer")
+    with group, planning(group, session_s=60) as planner:
+        group.start(*NAMES)
+        wait_for(lambda: len(planner.view.members) == len(NAMES), "all members")
+        record = plan(1, {number: NAMES[number % 3] for number in range(group.partitions)})
+        assert carried_out(planner, group, record)
+        group.processes["shop-1"].kill()
+        group.processes.pop("shop-1").wait(DEADLINE_S)
+        planner.remove([one for one in planner.view.members if one.client_id == "shop-1"])
+        wait_for(lambda: {*group.owners()} == {*range(group.partitions)}, "owners long before its session ends")
+        group.start("stranger")
+        wait_for(lambda: len(planner.view.members) == len(NAMES), "the new member")
+        rest = plan(2, {number: NAMES[2 * (number % 2)] for number in range(group.partitions)})
+        assert carried_out(planner, group, rest, ("shop-0", "shop-2"))
+        assert "stranger" not in group.owners().values()
+
+
+def test_a_broker_without_the_assignor_is_reported_in_one_line(kafka, namespace, tmp_path):
+    with ForeignGroup(kafka, namespace, tmp_path / "group", "librdkafka", "consumer") as group:
+        group.start(*NAMES[:2])
+        wait_for(lambda: len(set(group.owners().values())) == 2, "both own partitions")
+        with planning(group) as planner:
+            planner.carry_out(plan(1, dict.fromkeys(range(group.partitions), NAMES[0])), Replicas({NAMES[0]: ""}))
+            wait_for(lambda: "'uniform' ignored the plan; install the assignor" in planner.problem, "the problem")
+            assert len(planner.problem.splitlines()) == 1
+        with pytest.raises(PreflightError, match="no broker has the assignor of tailpack; install it"):
+            inspect(Connection(bootstrap_servers=kafka), settings_of(group, "auto"))
+
+
+@pytest.mark.parametrize(("assignor", "consumers"), [("consumer", "assigned"), ("range", "led")])
+def test_auto_finds_out_how_a_group_can_be_planned(planned_kafka, namespace, tmp_path, assignor, consumers):
+    connection = Connection(bootstrap_servers=planned_kafka)
+    with ForeignGroup(planned_kafka, namespace, tmp_path / "group", "librdkafka", assignor) as group:
+        group.start(NAMES[0])
+        wait_for(group.owners, "its partitions")
+        chosen, line = inspect(connection, settings_of(group, "auto"))
+        assert (chosen, len(line.splitlines())) == (consumers, 1)
+        with pytest.raises(PreflightError, match=r"KIP-848|use the classic protocol; set consumers = led"):
+            inspect(connection, settings_of(group, "led" if chosen == "assigned" else "assigned"))
+
+
+@pytest.fixture
+def planned_cluster(tmp_path: Path) -> Iterator[Broker]:
+    """Three brokers with the assignor, for a test that kills them."""
+    cluster = Broker(tmp_path / "kafka", brokers=3, is_planned=True)
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        for number in cluster.nodes:
+            cluster.kill(number)
+
+
+@pytest.mark.long
+def test_another_coordinator_moves_nothing_and_one_without_the_assignor_is_named(planned_cluster, namespace, tmp_path):
+    def described() -> int | None:
+        with suppress(KafkaException):  # the client still asks the former coordinator
+            return int(client.describe_consumer_groups([group.name])[group.name].result(DEADLINE_S).coordinator.id)
+        return None
+
+    def coordinator() -> int:
+        return wait_for(described, "a coordinator")
+
+    def without_assignor(number: int) -> None:
+        planned_cluster.kill(number)
+        planned_cluster.nodes[number] = Node(planned_cluster.nodes[number].folder)
+        planned_cluster.start()
+
+    addresses = ",".join(planned_cluster.addresses.values())
+    client = admin(addresses)
+    group = ForeignGroup(addresses, namespace, tmp_path / "group", "librdkafka", "consumer")
+    with group, planning(group, session_s=60) as planner:
+        group.start(*NAMES)
+        wait_for(lambda: len(planner.view.members) == len(NAMES), "all members")
+        assert carried_out(planner, group, plan(1, dict.fromkeys(range(group.partitions), NAMES[0])))
+        group.load()
+        before, generation, first = rebalances(group), planner.view.generation, coordinator()
+        planned_cluster.kill(first)
+        killed_s = monotonic_s()
+        wait_for(lambda: planner.view.seen_s > killed_s and not planner.problem, "another coordinator")
+        assert (rebalances(group), planner.view.generation) == (before, generation)
+        assert carried_out(planner, group, plan(2, {number: NAMES[number % 2] for number in range(group.partitions)}))
+        without_assignor(first)
+        second = coordinator()
+        without_assignor(next(number for number in planned_cluster.nodes if number not in (first, second)))
+        planned_cluster.kill(second)
+        planner.carry_out(plan(3, dict.fromkeys(range(group.partitions), NAMES[2])), Replicas({NAMES[2]: ""}))
+        wait_for(lambda: "ignored the plan; install the assignor of tailpack there" in planner.problem, "the problem")
+        group.served()
+        assert group.events_after_revocation() == 0

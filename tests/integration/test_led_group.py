@@ -2,58 +2,23 @@
 
 import os
 import random
-import shlex
 import signal
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
-from foreign_group import ForeignGroup
-from kafka_helpers import DEADLINE_S, admin, create_topics, wait_for
-from live_autoscaler import Autoscaler
+from foreign_group import NAMES, ForeignGroup, carried_out, leading, plan, planned, rebalances, settings_of
+from kafka_helpers import DEADLINE_S, admin, wait_for
 
 from autoscaler.live.foreign.inspection import inspect
-from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Replicas
-from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange
-from contracts.plan import PlanRecord
 from contracts.preflight import PreflightError
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
-NAMES = ("shop-0", "shop-1", "shop-2")
-
-
-def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
-    return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
-
-
-def settings_of(topic: str, group: str, **more: str) -> AutoscalerSettings:
-    return AutoscalerSettings(
-        policy="static", state_dir="unused", consumers="led", topic=topic, group=group, heartbeat_s=0.3,
-        replica_command="unused", led_protocols=("range", "cooperative-sticky"), **more,
-    )  # fmt: skip
-
-
-@contextmanager
-def leading(group: ForeignGroup, take_over: str = "wait", lines: list[str] | None = None) -> Iterator[Leader]:
-    settings = settings_of(group.topic, group.name, take_over=take_over)
-    leader = Leader(Connection(bootstrap_servers=group.kafka), settings, [].append if lines is None else lines.append)
-    leader.start()
-    try:
-        yield leader
-    finally:
-        leader.close(leave=False)
-
-
-def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, names: tuple[str, ...] = NAMES) -> bool:
-    leader.carry_out(record, Replicas(dict.fromkeys(names, "")))
-    wait_for(lambda: leader.view.epoch == record.epoch, f"plan {record.epoch}", every_s=0.01)
-    return bool(wait_for(lambda: group.owners() == record.assignment, f"owners by plan {record.epoch}", every_s=0.02))
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
@@ -71,26 +36,25 @@ def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(client, 
             assignment |= {number: draw.choice(NAMES) for number in moved}
             assert carried_out(leader, group, plan(epoch, dict(assignment)))
         assert leader.view.protocol == assignor
+        assert leader.take_pauses(), "the time of a rebalance is learned"
         repeated = [event for event, count in Counter(group.served()).items() if count > 1]
         assert group.events_after_revocation() == 0
         assert not repeated, "each client commits when its partitions are revoked"
 
 
-def led(group: ForeignGroup, namespace: str, **more: str) -> Autoscaler:
-    create_topics(group.kafka, namespace, 1)
-    settings = {
-        "CONSUMERS": "led", "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop", "HEARTBEAT_S": "0.3",
-        "REPLICA_COMMAND": shlex.join(group.command()), "COMMIT_AGE_S": "0.5", "LATENCY_TARGET_S": "2",
-    }  # fmt: skip
-    environ = {f"TAILPACK_{name}": value for name, value in (settings | more).items()}
-    environ["LOG_FOLDER"] = str(group.events)
-    return Autoscaler(group.kafka, namespace, group.folder / "state", partitions=group.partitions, more=environ)
+@pytest.fixture(params=["led", "assigned"])
+def planned_group(request: pytest.FixtureRequest, namespace: str, tmp_path: Path) -> tuple[ForeignGroup, str]:
+    """A group whose consumers the autoscaler starts, and its setting `consumers`."""
+    brokers, assignor = {"led": ("kafka", "range"), "assigned": ("planned_kafka", "consumer")}[request.param]
+    group = ForeignGroup(request.getfixturevalue(brokers), f"{namespace}-shop", tmp_path / "group", assignor=assignor)
+    return group, request.param
 
 
-def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(kafka, namespace, tmp_path):
+def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_after_it(planned_group, namespace):
     policy = {"POLICY": "tail-aware", "INITIAL_REPLICAS": "1", "POLICY_OPTIONS": '{"keep_s": 0}'}
-    group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", work_s=0.005)  # one serves less than the load
-    with group, led(group, namespace, **policy) as auto:
+    group, consumers = planned_group
+    group.work_s = 0.005  # one serves less than the load
+    with group, planned(group, namespace, consumers, **policy) as auto:
         auto.wait_for_plan(1, deadline_s=120)
         group.load()
         wait_for(lambda: len(set(group.owners().values())) > 1, "a second consumer that owns partitions")
@@ -106,9 +70,11 @@ def test_the_autoscaler_scales_plain_consumers_up_under_load_and_drains_them_aft
         assert auto.ended()[0] == 0
 
 
-def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(kafka, namespace, tmp_path):
-    group = ForeignGroup(kafka, f"{namespace}-shop", tmp_path / "group", session_ms=240_000)
-    with group, led(group, namespace) as auto:
+def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nobody(planned_group, namespace):
+    group, consumers = planned_group
+    group.session_ms = 240_000
+    session = {"SESSION_S": "60"} if consumers == "assigned" else {}
+    with group, planned(group, namespace, consumers, **session) as auto:
         auto.wait_for_plan(1, deadline_s=120)
         wait_for(lambda: group.owners(auto.pids()) == auto.plans()[-1].assignment, "owners by the first plan")
         group.load()
@@ -157,10 +123,6 @@ def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(kafka
                 assert carried_out(leader, group, wanted)
             group.served()
             assert group.events_after_revocation() == 0
-
-
-def rebalances(group: ForeignGroup) -> int:
-    return sum(kind == "A" for lines in group.logs().values() for _, kind, _ in lines)
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,33 @@
 """Groups of ordinary consumers as processes, load for them, and what their logs prove."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
-from kafka_helpers import DEADLINE_S, admin, end_offsets, wait_for
+from kafka_helpers import DEADLINE_S, admin, create_topics, end_offsets, wait_for
+from live_autoscaler import Autoscaler
 
+from autoscaler.live.foreign.leader import Leader
+from autoscaler.live.foreign.members import Replicas
+from autoscaler.live.settings import AutoscalerSettings
+from contracts.connection import Connection
+from contracts.plan import PlanRecord
 from tailpack.local.jars import ensure, java
 
 HERE = Path(__file__).parent
+NAMES = ("shop-0", "shop-1", "shop-2")
 
 
 @cache
@@ -40,6 +50,8 @@ class ForeignGroup:
     rate: float = 300.0
     session_ms: int = 6000
     work_s: float = 0.0
+    client_id: str = ""
+    """Empty: the name of the replica."""
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     _stop: Event = field(default_factory=Event)
 
@@ -49,7 +61,7 @@ class ForeignGroup:
     def __enter__(self) -> "ForeignGroup":
         self.events.mkdir(parents=True, exist_ok=True)
         self._admin = admin(self.kafka)
-        self._admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result(DEADLINE_S)
+        self._admin.create_topics([NewTopic(self.topic, self.partitions, -1)])[self.topic].result(DEADLINE_S)
         self._thread = Thread(target=self._produce, daemon=True)
         self.load = self._thread.start
         return self
@@ -66,6 +78,7 @@ class ForeignGroup:
             "auto.offset.reset": "earliest", "heartbeat.interval.ms": "300",
             "session.timeout.ms": str(self.session_ms), "partition.assignment.strategy": self.assignor,
         }  # fmt: skip
+        options |= {"client.id": self.client_id} if self.client_id else {}
         if self.assignor == "consumer":  # brokers assign, by their own settings
             names = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
             options = {key: value for key, value in options.items() if key not in names} | {
@@ -144,3 +157,57 @@ def held(lines: list[tuple[int, str, list[int]]]) -> tuple[set[int], int]:
         owned = owned | {*numbers} if kind == "A" else owned - {*numbers} if kind in "RL" else owned
         strange += kind == "E" and numbers[0] not in owned
     return owned, strange
+
+
+def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
+    return PlanRecord(epoch=epoch, at_us=1, replicas=(*{*assignment.values()},), assignment=assignment, reason="test")
+
+
+def settings_of(topic: str, group: str, **more: Any) -> AutoscalerSettings:
+    own = {"consumers": "led", "heartbeat_s": 0.3, "led_protocols": ("range", "cooperative-sticky")} | more
+    return AutoscalerSettings(policy="static", state_dir="", topic=topic, group=group, replica_command="any", **own)
+
+
+@contextmanager
+def leading(
+    group: ForeignGroup,
+    take_over: str = "wait",
+    lines: list[str] | None = None,
+    connection: Connection | None = None,
+    **more: Any,
+) -> Iterator[Leader]:
+    """Lead a group. connection: None: that of the group. more: settings."""
+    settings = settings_of(group.topic, group.name, take_over=take_over, **more)
+    at = connection or Connection(bootstrap_servers=group.kafka)
+    leader = Leader(at, settings, [].append if lines is None else lines.append)
+    leader.start()
+    try:
+        yield leader
+    finally:
+        leader.close(leave=False)
+
+
+def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, *, deadline_s: float = DEADLINE_S) -> bool:
+    """Return true once the consumers own what the plan gives them."""
+    leader.carry_out(record, Replicas(dict.fromkeys(NAMES, "")))
+    taken = lambda: leader.view.epoch == record.epoch  # noqa: E731
+    wait_for(taken, f"plan {record.epoch}", every_s=0.01, deadline_s=deadline_s)
+    owners = lambda: group.owners() == record.assignment  # noqa: E731
+    return bool(wait_for(owners, f"owners by plan {record.epoch}", every_s=0.02, deadline_s=deadline_s))
+
+
+def planned(group: ForeignGroup, namespace: str, consumers: str, **more: str) -> Autoscaler:
+    """Return an autoscaler of the group, not started yet. more: settings, TAILPACK_ left out."""
+    create_topics(group.kafka, namespace, 1)
+    settings = {
+        "CONSUMERS": consumers, "TOPIC": group.topic, "GROUP": group.name, "REPLICA_PREFIX": "shop",
+        "HEARTBEAT_S": "0.3",
+        "REPLICA_COMMAND": shlex.join(group.command()), "COMMIT_AGE_S": "0.5", "LATENCY_TARGET_S": "2",
+    }  # fmt: skip
+    environ = {f"TAILPACK_{name}": value for name, value in (settings | more).items()}
+    environ["LOG_FOLDER"] = str(group.events)
+    return Autoscaler(group.kafka, namespace, group.folder / "state", partitions=group.partitions, more=environ)
+
+
+def rebalances(group: ForeignGroup) -> int:
+    return sum(kind == "A" for lines in group.logs().values() for _, kind, _ in lines)

@@ -26,7 +26,7 @@ def places(kind: str) -> Any:
 
 
 def librdkafka(topic: str, work_s: float, options: dict[str, str]) -> None:
-    consumer = confluent_kafka.Consumer(options | {"client.id": NAME, "auto.commit.interval.ms": "1000"})
+    consumer = confluent_kafka.Consumer({"client.id": NAME, "auto.commit.interval.ms": "1000"} | options)
     consumer.subscribe([topic], on_assign=places("A"), on_revoke=places("R"), on_lost=places("L"))
     while not STOPPED:
         message = consumer.poll(0.05)

@@ -22,7 +22,8 @@ class Coordinator:
         self.known: dict[str, Member] = {}
         """Member id → member, from the last description. The autoscaler itself is left out."""
         self._client: Any = None
-        self._node: Any = None
+        self.node: Any = None
+        """Id of the broker."""
 
     async def connect(self) -> None:
         """Find the coordinator. Raises KafkaError."""
@@ -34,12 +35,7 @@ class Coordinator:
         )
         async with asyncio.timeout(wire.ANSWER_TIMEOUT_S):
             await self._client.bootstrap()
-            self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
-
-    @property
-    def node(self) -> Any:
-        """Id of the broker."""
-        return self._node
+            self.node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
 
     async def close(self) -> None:
         """Disconnect."""
@@ -49,12 +45,13 @@ class Coordinator:
 
     async def send(self, kind: Any, *values: Any) -> Any:
         """Send a request of a kind in `wire`. A join may take long, so the membership has its own connection."""
-        named = {wire.DESCRIBE: [[self.group]], wire.DESCRIBE_ASSIGNED: [[self.group]], wire.TOPICS: []}
         is_own = kind in (wire.JOIN, wire.SYNC, wire.HEARTBEAT)
         connection = ConnectionGroup.COORDINATION if is_own else ConnectionGroup.DEFAULT
         limit_s = wire.REQUEST_TIMEOUT_S if kind is wire.JOIN else wire.ANSWER_TIMEOUT_S
-        request = wire.VersionedRequest(kind, *named.get(kind, [self.group]), *values)
-        return await asyncio.wait_for(self._client.send(self._node, request, group=connection), limit_s)
+        request = wire.VersionedRequest(
+            kind, [self.group] if kind in (wire.DESCRIBE, wire.DESCRIBE_ASSIGNED) else self.group, *values
+        )
+        return await asyncio.wait_for(self._client.send(self.node, request, group=connection), limit_s)
 
     async def describe(self) -> Any:
         """Return the description of the group, and remember its members. Raises KafkaError."""
@@ -67,6 +64,11 @@ class Coordinator:
             if instance != wire.PLANNER
         }
         return found
+
+    async def committed(self, topic: str, partitions: int) -> dict[int, int]:
+        """Return partition → committed offset, for partitions with a commit. Raises KafkaError."""
+        answer = await self.send(wire.COMMITTED, [(topic, list(range(partitions)))])
+        return {one[0]: one[1] for _, listed in answer.topics for one in listed if one[1] >= 0}
 
     async def leave(self, members: Mapping[str, str | None]) -> None:
         """Let members leave. members: member id → instance id."""

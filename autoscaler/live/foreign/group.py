@@ -34,7 +34,14 @@ class LedGroup(LiveGroup):
         """Observe the group, and learn from its commits. Raises NotReadyError."""
         seen = super().observe()
         self._led.learn(seen.at_s, seen.partitions)
-        return replace(seen, stops_all=self._leader.view.protocol not in COOPERATIVE)
+        commit_age_s = max(seen.commit_age_s, self._leader.commits.age_s)
+        stops_all = self._leader.view.protocol not in COOPERATIVE
+        return replace(seen, stops_all=stops_all, commit_age_s=commit_age_s)
+
+    @property
+    def leads(self) -> bool:
+        """Whether the autoscaler leads the group now."""
+        return bool(self._leader.view.leads)
 
     def advance(self) -> None:
         """Take the due steps, then hand the plan in force to the leader. Raises FencedError."""

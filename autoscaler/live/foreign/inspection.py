@@ -53,7 +53,9 @@ def inspect(connection: Connection, settings: AutoscalerSettings) -> tuple[str, 
     if reason := by_brokers if by_broker else _why_not(found, settings.led_protocols):
         raise PreflightError(f"group {group} cannot be led: {reason}")
     if members := [one for one in found[5] if one[1] != PLANNER]:
-        return consumers, f"joins group {group} ({len(members)} consumers, assignor {found[4]})"
+        is_kept = len(members) < len(found[5])
+        by = "the last autoscaler is still a member" if is_kept else "no autoscaler is a member, so it follows no plan"
+        return consumers, f"joins group {group} ({len(members)} consumers, assignor {found[4]}): {by}"
     of = f"must use one of {', '.join(settings.led_protocols)}; if they use KIP-848, set consumers = assigned"
     return consumers, f"leads group {group}, which is empty; its consumers {of}"
 

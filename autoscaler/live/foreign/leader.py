@@ -12,6 +12,7 @@ from aiokafka import errors
 from aiokafka.errors import NoError, for_code
 
 from autoscaler.live.foreign import wire
+from autoscaler.live.foreign.commits import IDLE_EVERY_S, REBALANCE_EVERY_S
 from autoscaler.live.foreign.members import COOPERATIVE, Member, assign
 from autoscaler.live.foreign.membership import Membership, View
 from autoscaler.live.foreign.wire import PLANNER, Partitions, read_assignment, read_subscription
@@ -32,7 +33,9 @@ class Leader(Membership):
         super().__init__(*arguments)
         self._member, self._generation = "", -1
         self._counts: dict[str, int] = {}
-        self._withheld_s = 0.0
+        self._withheld_s = self._began_s = 0.0
+        self._ended_s = 0.0
+        """End of the last rebalance that carried out a plan, until the next reading of commits; 0: none."""
         self._follow_ups = 0
         self._follow_up: asyncio.TimerHandle | None = None
 
@@ -60,8 +63,7 @@ class Leader(Membership):
                 self._due.clear()
                 self._generation = await self._rebalance()
                 continue
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), self._settings.heartbeat_s)
+            if await self._wait_for_plan(self._settings.heartbeat_s):
                 continue
             answer = await self._coordinator.send(wire.HEARTBEAT, self._generation, self._member, PLANNER)
             if self._must_rejoin(answer.error_code):
@@ -72,6 +74,22 @@ class Leader(Membership):
                     self._due.set()  # a topic has grown: only the leader can notice
             else:
                 await self._look(self._generation, self.view.protocol, leads=False)
+
+    async def _wait_for_plan(self, for_s: float) -> bool:
+        """Return whether a rebalance is due within this time. Meanwhile, learn from the group's commits."""
+        until_s = monotonic_s() + for_s
+        while (left_s := until_s - monotonic_s()) > 0 and not self._due.is_set():
+            await self._read_commits(rebalances=False)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._due.wait(), min(left_s, IDLE_EVERY_S))
+        return self._due.is_set()
+
+    async def _read_commits(self, *, rebalances: bool) -> None:
+        committed = await self._coordinator.committed(self._topic, self._counts.get(self._topic, 0))
+        self.commits.observe(monotonic_s(), committed, rebalances=rebalances)
+        for pause_s in self.commits.pauses(self._began_s, self._ended_s) if self._ended_s else ():
+            self._pauses_s.put(pause_s)
+        self._ended_s = 0.0
 
     async def _rebalance(self) -> int:
         """Join, hand out partitions as the leader, and return the generation; −1: join again."""
@@ -97,9 +115,12 @@ class Leader(Membership):
 
     async def _await_members(self, answer: "asyncio.Future[Any]") -> Any:
         """Return the answer to a join, which the slowest member delays. Meanwhile check that the coordinator lives."""
-        began_s = monotonic_s()
+        self._began_s = began_s = monotonic_s()
         try:
-            while not (await asyncio.wait([answer], timeout=SIGN_OF_LIFE_S))[0]:
+            while not (await asyncio.wait([answer], timeout=REBALANCE_EVERY_S))[0]:
+                await self._read_commits(rebalances=True)
+                if monotonic_s() - self.view.seen_s < SIGN_OF_LIFE_S:
+                    continue
                 await self._coordinator.describe()
                 self.view = replace(self.view, seen_s=monotonic_s())
                 if (waited_s := monotonic_s() - began_s) > SLOW_REBALANCE_S:
@@ -131,6 +152,8 @@ class Leader(Membership):
             for topic, held in member.subscription.owned.items():
                 places[member.id][topic] = sorted({*places[member.id].get(topic, ()), *held})
         at_s = monotonic_s()
+        if protocol not in COOPERATIVE and plan is not None and plan.epoch != self.view.epoch:
+            self._ended_s = at_s
         epoch = plan.epoch if plan is not None and not withheld else self.view.epoch
         self.view = View(at_s, generation, True, protocol, epoch, tuple(members), places)
         self.problem = ""

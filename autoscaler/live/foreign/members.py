@@ -56,7 +56,7 @@ def describe_unknown(members: Collection[Member]) -> str:
     """Return a sentence about members of no replica; empty without such members."""
     listed = first_few((f"{member.client_id} at {member.host}" for member in members), ", ")
     remedy = "stop them, or set client.id or group.instance.id of a replica's consumer to its TAILPACK_REPLICA"
-    return f"{len(members)} members belong to no replica and get no partitions ({listed}); {remedy}" if members else ""
+    return f"{len(members)} members belong to no replica and follow no plan ({listed}); {remedy}" if members else ""
 
 
 def assign(

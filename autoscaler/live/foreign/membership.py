@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from autoscaler.live.foreign import wire
+from autoscaler.live.foreign.commits import CommitTimes
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
 from autoscaler.live.foreign.members import Member, Replicas
 from autoscaler.live.foreign.wire import Partitions
@@ -53,6 +54,8 @@ class Membership(ABC):
         """Why plans are not followed now; empty: they are. Like `view`, it may be read from another thread."""
         self.is_fenced = False
         """Whether another autoscaler has this membership."""
+        self.commits = CommitTimes()
+        """May be read from another thread."""
         self._pauses_s = SimpleQueue[float]()
         self._given: tuple[PlanRecord | None, Replicas] = None, Replicas()
         self._loop = asyncio.new_event_loop()
@@ -69,7 +72,7 @@ class Membership(ABC):
             self._loop.call_soon_threadsafe(self._compare)
 
     def take_pauses(self) -> list[float]:
-        """Return how long moved partitions had no owner since the last call, seconds (cooperative protocols)."""
+        """Return how long plans have stopped partitions since the last call, seconds."""
         return [self._pauses_s.get() for _ in range(self._pauses_s.qsize())]
 
     def remove(self, members: Iterable[Member]) -> None:

@@ -7,6 +7,7 @@ restart within the session uses the same member id, rack id and topic, and moves
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -25,8 +26,6 @@ POLL_S: Final = 0.05
 """Interval at which the group is read while it carries out a plan."""
 POLLING_S: Final = 5.0
 """Longest time at that interval."""
-TOPICS_S: Final = 10.0
-"""Interval at which the numbers of partitions are read."""
 LEAVE: Final = -1
 UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND, FENCED_MEMBER_EPOCH = 25, 69, 110
 CLASSIC: Final = "use the classic protocol; set consumers = led, or group.protocol=consumer at the consumers"
@@ -43,12 +42,15 @@ class Planner(Membership):
         self._epoch = 0
         """Epoch of this member, which the next heartbeat must repeat; 0: join."""
         self._number, self._owners = 0, Owners()
-        self._racks = "", ""
-        """The last two rack ids. The answer to the last one may have been lost."""
-        self._topics: dict[str, tuple[bytes, int]] = {}
-        """Topic → its id and its number of partitions."""
-        self._topics_s = self._beat_s = self._published_s = self._free_s = 0.0
+        self._racks = deque[str](maxlen=8)
+        """The last rack ids that were sent. The answer to the newest one may have been lost."""
+        self._counts: dict[str, int] = {}
+        """Topic → number of partitions."""
+        self._ids: dict[str, bytes] = {}
+        """Topic → its id, as the brokers list it once they have assigned a partition."""
+        self._beat_s = self._published_s = self._free_s = 0.0
         self._is_configured = False
+        self._too_long = ""
 
     def _compare(self) -> None:
         self._due.set()
@@ -62,6 +64,11 @@ class Planner(Membership):
         await self._remove([Member(PLANNER)])
 
     async def _serve(self) -> None:
+        if not self._is_configured:
+            self._is_configured = True
+            settings = self._coordinator.group, self._settings
+            for line in await asyncio.to_thread(configure_group, self._connection, *settings):
+                self._notify(line)
         while not self.is_fenced:
             self._due.clear()
             is_settled = await self._step()
@@ -80,52 +87,45 @@ class Planner(Membership):
             return True
         if for_code(found[0]) is not NoError:
             raise for_code(found[0])(self._coordinator.group)
-        if not self._is_configured:
-            self._is_configured = True
-            for line in await asyncio.to_thread(
-                configure_group, self._connection, self._coordinator.group, self._settings
-            ):
-                self._notify(line)
         carried = next((one[2] or "" for one in found[7] if one[0] == PLANNER), None)
         if self._is_of_another(carried):
             self.is_fenced = True
             return True
         listed = [one for one in found[7] if one[0] != PLANNER]
         members = [self._member(one) for one in listed]
-        await self._read_topics(members)
+        self._counts = await self._coordinator.count_partitions(self._topic, members)
+        self._ids |= {name: id_ for one in listed for places in one[8:10] for id_, name, *_ in places[0]}
         targets = {one[0]: _partitions(one[9]) for one in listed}
         plan, replicas = self._given
-        counts = {topic: count for topic, (_, count) in self._topics.items()}
-        given, _ = assign(plan, replicas, members, topic=self._topic, counts=counts, previous=targets)
-        owners, is_published = self._owners_of(given, members), carried == self._racks[1] != ""
+        given, _ = assign(plan, replicas, members, topic=self._topic, counts=self._counts, previous=targets)
+        owners, is_published = self._owners_of(given, members), bool(carried) and carried == self._racks[-1]
         if carried is None:
             self._epoch = 0
         is_new = owners != self._owners or (bool(carried) and not is_published)
         if plan is not None and any(map(any, owners.values())) and (is_new or not self._epoch):
-            return await self._publish(owners, is_new=is_new)
-        if self._epoch and monotonic_s() - self._beat_s >= self._settings.heartbeat_s:
+            await self._publish(owners, is_new=is_new)
+            is_published = False
+        elif self._epoch and monotonic_s() - self._beat_s >= self._settings.heartbeat_s:
             await self._beat()
-        return self._see(found, listed, members, targets, is_published and self._owners_of(targets, members) == owners)
+        if not is_published:
+            return self._see(found, members, targets, None)
+        return self._see(found, members, targets, self._owners_of(targets, members) == owners)
 
     def _is_of_another(self, carried: str | None) -> bool:
         """Return whether another autoscaler has this membership. After a restart, adopt the plan that it carries."""
-        if carried and not self._racks[1]:
-            self._racks = "", carried
+        if carried and not self._racks:
+            self._racks.append(carried)
             self._number, self._owners = unpack(carried)
         return bool(carried) and carried not in self._racks
 
     def _see(
-        self,
-        found: Any,
-        listed: Sequence[Any],
-        members: Sequence[Member],
-        targets: Mapping[str, Partitions],
-        follows: bool,
+        self, found: Any, members: Sequence[Member], targets: Mapping[str, Partitions], follows: bool | None
     ) -> bool:
-        """Update the view. follows: whether the target of the coordinator is the published plan."""
+        """Update the view. follows: whether the target of the coordinator is the plan; None: it has none yet."""
         plan, at_s, (epoch, target_epoch) = self._given[0], monotonic_s(), found[4:6]
+        listed = [one for one in found[7] if one[0] != PLANNER]
         places = {one[0]: _partitions(one[8]) for one in listed}
-        settled = follows and places == targets and {target_epoch} >= {epoch, *(one[3] for one in listed)}
+        settled = bool(follows) and places == targets and {target_epoch} >= {epoch, *(one[3] for one in listed)}
         held = {(topic, number) for of in places.values() for topic, numbers in of.items() for number in numbers}
         for one in listed:
             if one[3] < target_epoch:  # it may still have what it must release, which the coordinator does not list
@@ -133,30 +133,29 @@ class Planner(Membership):
                     kept = {number for number in numbers if (topic, number) not in held}
                     if kept:
                         places[one[0]][topic] = sorted({*places[one[0]].get(topic, ()), *kept})
-        if self.view.epoch and self._topics[self._topic][1] > sum(topic == self._topic for topic, _ in held):
+        if self.view.epoch and self._counts[self._topic] > sum(topic == self._topic for topic, _ in held):
             self._free_s = self._free_s or at_s
         elif settled and self._free_s:
             self._pauses_s.put(at_s - self._free_s)
             self._free_s = 0.0
         done = plan.epoch if plan is not None and settled else self.view.epoch
-        self.view = View(at_s, target_epoch, follows, ASSIGNED, done, tuple(members), places)
-        self.problem = ""
-        if plan is not None and self._epoch and epoch == target_epoch and not follows:
+        self.view = View(at_s, target_epoch, bool(follows), ASSIGNED, done, tuple(members), places)
+        self.problem = self._too_long
+        if plan is not None and epoch == target_epoch and follows is False:
             where = f"group {self._coordinator.group}, broker {self._coordinator.node}"
             self.problem = f"{where}: {found[6]!r} ignored the plan; install the assignor of tailpack there"
         return settled
 
-    async def _publish(self, owners: Owners, *, is_new: bool) -> bool:
+    async def _publish(self, owners: Owners, *, is_new: bool) -> None:
+        rack = pack(self._number + is_new, owners)
+        size = f"{len(rack)} of {LONGEST} bytes"
+        self._too_long = f"plans are not followed: too many members ({size})" if len(rack) > LONGEST else ""
+        if self._too_long:
+            return
         self._number += is_new
-        rack = pack(self._number, owners)
-        if len(rack) > LONGEST:
-            size = f"{len(rack)} of {LONGEST} bytes"
-            self.problem = f"group {self._coordinator.group}: the plan is too long ({size}): too many members"
-            return True
-        self._racks, self._owners = (self._racks[1], rack), owners
-        self._published_s = monotonic_s()
+        self._racks.append(rack)
+        self._owners, self._published_s = owners, monotonic_s()
         await self._beat(rack, [f"tailpack-plan-{self._number}"])
-        return False
 
     async def _beat(self, rack: str | None = None, topics: list[str] | None = None) -> None:
         joins = self._epoch == 0
@@ -177,26 +176,17 @@ class Planner(Membership):
             topics |= {self._topic} if one[7] and re.fullmatch(one[7], self._topic) else set()
         return Member(one[0], one[1] or "", one[4], one[5].lstrip("/"), Subscription(frozenset(topics)))
 
-    async def _read_topics(self, members: Sequence[Member]) -> None:
-        names = {self._topic}.union(*(member.subscription.topics for member in members))
-        if names <= {*self._topics} and monotonic_s() - self._topics_s < TOPICS_S:
-            return
-        asked: list[Any] = [(bytes(16), name, {}) for name in sorted(names)]
-        answer = await self._coordinator.send(wire.TOPICS, asked, False, False, {})
-        self._topics = dict.fromkeys(names, (b"", 0)) | {one[1]: (one[2], len(one[4])) for one in answer.topics}
-        self._topics_s = monotonic_s()
-
     def _owners_of(self, given: Mapping[str, Partitions], members: Sequence[Member]) -> Owners:
         """Return topic id → key of the owner of each partition."""
-        owners = {id_: [b""] * count for id_, count in self._topics.values() if count}
+        owners = {topic: [b""] * count for topic, count in self._counts.items() if count and topic in self._ids}
         keys = {member.id: key_of(member.instance_id or member.id) for member in members}
         for member_id, topics in given.items():
             for topic, numbers in topics.items():
-                of = owners.get(self._topics.get(topic, (b"",))[0], [])
+                of = owners.get(topic, [])
                 for number in numbers:
                     if number < len(of):
                         of[number] = keys[member_id]
-        return owners
+        return {self._ids[topic]: of for topic, of in owners.items()}
 
 
 def _partitions(places: Any) -> Partitions:

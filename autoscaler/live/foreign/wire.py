@@ -20,6 +20,7 @@ from aiokafka.protocol.types import (
     Int8,
     Int16,
     Int32,
+    Int64,
     Schema,
     String,
     TaggedFields,
@@ -54,6 +55,9 @@ _DESCRIBED_GROUP: Final = Array(
     _ERROR, _GROUP, ("state", _TEXT), ("protocol_type", _TEXT), ("protocol", _TEXT), ("members", _DESCRIBED_MEMBER),
     ("authorized_operations", Int32),
 )  # fmt: skip
+_COMMIT: Final = (
+    ("partition", Int32), ("offset", Int64), ("leader_epoch", Int32), ("metadata", _TEXT), _ERROR
+)  # fmt: skip
 HEARTBEAT: Final = _struct(12, 3, Schema(_GROUP, ("generation_id", Int32), *_MEMBER), _ERROR)
 JOIN, SYNC = JoinGroupRequest_v5, SyncGroupRequest_v3
 LEAVE: Final = _struct(
@@ -62,6 +66,13 @@ LEAVE: Final = _struct(
 DESCRIBE: Final = _struct(
     15, 4, Schema(("groups", Array(_TEXT)), ("include_operations", Boolean)), ("groups", _DESCRIBED_GROUP)
 )  # fmt: skip
+COMMITTED: Final = _struct(
+    9,
+    5,
+    Schema(_GROUP, ("topics", Array(("topic", _TEXT), ("partitions", Array(Int32))))),
+    ("topics", Array(("topic", _TEXT), ("partitions", Array(*_COMMIT)))),
+    _ERROR,
+)
 
 
 class _Id(AbstractType[bytes]):  # type: ignore[misc]  # aiokafka ships no types
@@ -83,15 +94,6 @@ _ASSIGNED_GROUP: Final = CompactArray(
     _ERROR, ("message", _NAME), ("group", _NAME), ("state", _NAME), ("epoch", Int32), ("target_epoch", Int32),
     ("assignor", _NAME), ("members", _ASSIGNED_MEMBER), ("authorized_operations", Int32), _TAGS,
 )  # fmt: skip
-_TOPIC: Final = CompactArray(
-    _ERROR, ("name", _NAME), ("topic_id", _Id), ("is_internal", Boolean),
-    ("partitions", CompactArray(
-        _ERROR, ("number", Int32), ("leader", Int32), ("leader_epoch", Int32), ("replicas", _NUMBERS),
-        ("in_sync", _NUMBERS), ("offline", _NUMBERS), _TAGS,
-    )),
-    ("authorized_operations", Int32), _TAGS,
-)  # fmt: skip
-_BROKER: Final = CompactArray(("node_id", Int32), ("host", _NAME), ("port", Int32), ("rack", _NAME), _TAGS)
 BEAT: Final = _struct(
     68, 1,
     Schema(
@@ -105,14 +107,6 @@ BEAT: Final = _struct(
 DESCRIBE_ASSIGNED: Final = _struct(
     69, 0, Schema(("groups", CompactArray(_NAME)), ("include_operations", Boolean), _TAGS), ("groups", _ASSIGNED_GROUP),
     is_flexible=True,
-)  # fmt: skip
-TOPICS: Final = _struct(
-    3, 12,
-    Schema(
-        ("topics", CompactArray(("topic_id", _Id), ("name", _NAME), _TAGS)), ("create", Boolean),
-        ("include_operations", Boolean), _TAGS,
-    ),
-    ("brokers", _BROKER), ("cluster_id", _NAME), ("controller", Int32), ("topics", _TOPIC), is_flexible=True,
 )  # fmt: skip
 
 

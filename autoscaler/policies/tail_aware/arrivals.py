@@ -14,9 +14,9 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 REMEMBERED: Final = 300
-"""Intervals that are remembered, fewer if they have more cells than MAX_CELLS."""
-MAX_CELLS: Final = 4_000_000
-"""Slots × partitions that are remembered: 32 MB."""
+"""Intervals that are remembered, fewer if they have more cells than 13 times MAX_CELLS."""
+MAX_CELLS: Final = 300_000
+"""Slots × partitions of all paths. Longer horizons have fewer paths."""
 RECENT: Final = 8
 """Intervals that decide whether events arrive in bursts, and in which part of a slot."""
 
@@ -88,7 +88,7 @@ class ArrivalHistory:
             self._begin_s.append(recent.begin_s)
         self._last_s, self.begun = observation.at_s, slots[:0]
         if slots.shape != self.intervals.shape[1:]:  # partitions were added, or ticks were missed
-            self._window = Window(max(RECENT, min(REMEMBERED, MAX_CELLS // max(1, slots.size))), slots.shape)
+            self._window = Window(max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size))), slots.shape)
             self._bursts.clear()
         self._window.append(slots)
         self._bursts.append(_bursts_in(slots.sum(axis=1)))

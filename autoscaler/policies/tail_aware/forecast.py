@@ -5,23 +5,19 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Floats, Window
+from autoscaler.policies.tail_aware.arrivals import MAX_CELLS, ArrivalHistory, Floats, Window
 from autoscaler.policies.tail_aware.queues import backlogs
 
 SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
 """Weights of the newest value in level and trend (Holt's method)."""
 ERROR_DECAY: Final = 0.95
-"""Weight of a forecast error after one more interval."""
-SHARE_WEIGHT: Final = 0.05
-"""Weight of the newest value in a partition's share of all events."""
+"""Weight of earlier forecast errors, and of earlier shares of a partition in all events, in one more interval."""
 FADING: Final = 0.99
 """Weight of a moment after one more interval."""
 SIMILAR: Final = 0.5
 """Difference of the logarithms of two forecasts at which a moment has 1/e of the weight."""
 CUTS: Final = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 1.0)
 """Quantiles between which one path represents all others, the worst first."""
-MAX_PATH_CELLS: Final = 300_000
-"""Slots × partitions × paths. Longer horizons have fewer paths."""
 
 
 class Forecasts:
@@ -69,26 +65,23 @@ class Forecasts:
                 self._errors[steps], self._made[steps] = np.zeros_like(each), deque(maxlen=steps)
             self._made[steps].append(each)
 
-    def ahead(self, steps: int = 1) -> Floats:
-        """Return the events expected in the interval that ends `steps` intervals from now, by partition."""
+    def ahead(self, steps: int, inflow: tuple[float, ...] = ()) -> Floats:
+        """Return the events expected in the interval that ends `steps` intervals from now, by partition.
+
+        inflow: what the previous stage will send in the next intervals, if that is known.
+        """
         known = steps if steps in self._errors else max(self._errors, default=0)
         each = self._each(steps)
         best = np.argmin(self._errors[known], axis=0)[None] if known else np.zeros((1, each.shape[1]), np.int64)
         chosen = np.take_along_axis(each, best, axis=0)[0]
         parts, total = chosen[:-1], chosen[-1]
-        if steps == 1:
+        if steps <= len(inflow):
+            total = inflow[steps - 1]
+        elif steps == 1:
             return np.asarray(parts)
         # the noise of one partition hides a trend: the sum says how many events, the partitions say where
         expected = parts.sum()
         return np.asarray(parts * (total / expected) if expected > 0 else total * self._shares)
-
-    def with_inflow(self, inflow: tuple[float, ...], steps: int) -> Floats:
-        """Return `ahead(steps)`, scaled to the total that the previous stage will send, if that is known."""
-        own = self.ahead(steps)
-        if steps > len(inflow):
-            return own
-        expected, total = own.sum(), inflow[steps - 1]
-        return np.asarray(own * (total / expected) if expected > 0 else total * self._shares)
 
     def _each(self, steps: int) -> Floats:
         first, second, third = self._newest
@@ -100,7 +93,7 @@ class Forecasts:
     def _learn_shares(self, values: Floats) -> None:
         if values[-1] > 0:
             self._seen += 1
-            self._shares = self._shares + max(SHARE_WEIGHT, 1 / (self._seen + 1)) * (
+            self._shares = self._shares + max(1 - ERROR_DECAY, 1 / (self._seen + 1)) * (
                 values[:-1] / values[-1] - self._shares
             )
 
@@ -143,7 +136,7 @@ class Ensemble:
         elif usual is not None:
             self._forecasts.observe(usual, intervals)
         self._window.append(self._made)
-        self._made = np.array([self._forecasts.with_inflow(inflow, steps) for steps in (1, max(1, intervals))])
+        self._made = np.array([self._forecasts.ahead(steps, inflow) for steps in (1, max(1, intervals))])
 
     def paths(self, intervals: int, rate: float) -> Paths:
         """Return paths of so many intervals. rate: events/s of the whole group, which decides what is worse."""
@@ -174,7 +167,7 @@ class Ensemble:
         expected = following * np.repeat(factors, whole, axis=1)
         order = np.argsort(-backlogs(expected, rate, history.slot_s), kind="stable")
         above = np.cumsum(weights[order]) / weights.sum()
-        stride = max(1, slots * partitions * len(CUTS) // MAX_PATH_CELLS)
+        stride = max(1, slots * partitions * len(CUTS) // MAX_CELLS)
         cuts = np.array(CUTS)[:: min(stride, len(CUTS) - 1)]  # at least one path
         cuts[-1] = 1.0
         chosen = order[np.minimum(len(order) - 1, np.searchsorted(above, (cuts[1:] + cuts[:-1]) / 2))]

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from autoscaler.model import GroupObservation
-from autoscaler.policies.tail_aware.arrivals import REMEMBERED, Floats
+from autoscaler.policies.tail_aware.arrivals import RECENT, REMEMBERED, Floats
 
 BUDGET_DECAY: Final = 0.9998
 """Weight of earlier events in the budget after one more tick."""
@@ -21,8 +21,6 @@ DEAREST: Final = 16.0
 """Maximum budget factor. More late events than cost that much are forgiven."""
 MAX_CORRECTION: Final = 0.7
 """Maximum service-rate correction (natural logarithm): half of μ."""
-START_UPS: Final = 20
-"""Start-ups that are remembered."""
 
 
 class Budget:
@@ -83,7 +81,7 @@ class StartUpTimes:
         self._known: frozenset[str] | None = None
         self._last_s = 0.0
         self._requested_s: dict[str, float] = {}
-        self._lasted_s: deque[float] = deque(maxlen=START_UPS)
+        self._lasted_s: deque[float] = deque(maxlen=2 * RECENT)
         self._serving: dict[int, str] = {}
 
     def observe(self, observation: GroupObservation) -> None:

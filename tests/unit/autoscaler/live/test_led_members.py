@@ -2,9 +2,11 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler.live.foreign.commits import CommitTimes
 from autoscaler.live.foreign.members import Member, Replicas, assign, describe_unknown
 from autoscaler.live.foreign.wire import Subscription, pack_assignment, read_assignment, read_subscription
 from contracts.plan import PlanRecord
@@ -27,7 +29,7 @@ def test_a_member_belongs_to_the_replica_of_its_id_or_else_of_its_address() -> N
     assert REPLICAS.name_of(member("m", "rdkafka", host="10.0.0.2")) == "shop-1"
     assert REPLICAS.name_of(Member("m", "shop-0", "rdkafka")) == "shop-0"
     unknown = REPLICAS.by_name([member("m", "rdkafka"), member("n", "shop-0")])[""]
-    assert describe_unknown(unknown).startswith("1 members belong to no replica and get no partitions (rdkafka at 10.")
+    assert describe_unknown(unknown).startswith("1 members belong to no replica and follow no plan (rdkafka at 10.")
 
 
 @given(st.lists(st.sampled_from(["shop-0", "shop-1", "absent"]), min_size=1, max_size=20))
@@ -62,3 +64,16 @@ def test_a_damaged_message_of_a_member_is_read_as_far_as_possible(raw):
     assert (read_subscription(raw), read_assignment(raw), read_assignment(pack_assignment({TOPIC: [3]})))[2] == {
         TOPIC: [3]
     }
+
+
+def test_commits_show_their_interval_and_how_long_a_rebalance_stopped_a_partition() -> None:
+    commits, at_s = CommitTimes(), 100.0
+    for _ in range(1000):
+        at_s += 0.25
+        commits.observe(at_s, {0: int(at_s // 5) * 100, 1: 7}, rebalances=False)
+    assert 2.3 < commits.age_s < 2.7, "it commits every 5 s"
+    for offset, after_s in ((10_000, 0.0), (10_000, 0.3), (10_001, 0.6), (10_001, 1.1)):  # it commits when it stops
+        commits.observe(at_s + after_s, {0: offset, 1: 7}, rebalances=True)
+    assert commits.pauses(at_s, at_s + 1.0) == [pytest.approx(0.7)], "it stopped after the reading at 0.3"
+    commits.observe(at_s + 2, {0: 10_002, 1: 7}, rebalances=False)
+    assert commits.pauses(at_s + 1.95, at_s + 1.99) == [pytest.approx(0.04)], "no reading within the rebalance"

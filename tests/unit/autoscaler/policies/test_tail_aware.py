@@ -1,5 +1,6 @@
 """Tail-aware, seen from outside: it keeps the latency target with few replicas, whatever the load does."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings
 from autoscaler.policies.tail_aware import forecast
+from autoscaler.policies.tail_aware.memory import ServiceRateCorrection
 from autoscaler.ports import Policy, urgent_of
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
@@ -57,7 +59,7 @@ def in_sla(run: Run) -> float:
 
 
 def test_a_very_large_group_is_planned_by_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecast, "MAX_PATH_CELLS", 1)
+    monkeypatch.setattr(forecast, "MAX_CELLS", 1)
     assert in_sla(simulated(evenly([100] * 30))) == 1.0
 
 
@@ -159,3 +161,43 @@ def test_replicas_that_are_slower_than_reported_are_found_by_their_late_events()
     )
     assert hears > 0.98
     assert blind < 0.95
+
+
+def test_the_assumed_service_rate_is_lowered_only_for_the_replica_with_unexplained_late_events() -> None:
+    correction = ServiceRateCorrection(allowed_share=0.001)
+    for _ in range(10):
+        for name, explained in (("fast", 20.0), ("other", 20.0), ("slow", 0.0)):
+            correction.learn(name, reported=20.0, explained=explained, events=100.0)
+    assert correction.factor("slow") == pytest.approx(0.61, abs=0.02)
+    assert correction.factor("fast") == correction.factor() == 1.0, "a new replica counts as most others do"
+    for _ in range(2_000):
+        correction.learn("slow", reported=0.0, explained=0.0, events=100.0)
+    assert correction.factor("slow") == 1.0
+
+
+class Noted:
+    """The policy, with the reasons of its decisions."""
+
+    name = "noted"
+
+    def __init__(self) -> None:
+        self._policy = make_policy("tail-aware")
+        self.reasons: list[str] = []
+
+    def decide(self, seen: GroupObservation) -> Decision:
+        """Return the inner decision."""
+        decision = self._policy.decide(seen)
+        self.reasons.append(decision.reason)
+        return decision
+
+
+def test_a_decision_says_when_a_start_comes_too_late_for_the_slo() -> None:
+    """From 80 to 700 events/s at once, which needs four replicas of 200 events/s; a start takes 5 s."""
+    noted, calm = Noted(), Noted()
+    simulated(evenly([80] * 20 + [700] * 20), noted, startup_s=5)
+    simulated(evenly([80] * 40), calm, startup_s=5)
+    first = next(reason for reason in noted.reasons if "out of reach" in reason)
+    needs = re.search(r"; out of reach: needs (\d+) replicas 5 s earlier", first)
+    assert needs
+    assert int(needs[1]) >= 4
+    assert not any("out of reach" in reason for reason in calm.reasons)

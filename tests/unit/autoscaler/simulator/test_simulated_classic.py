@@ -1,6 +1,7 @@
 """Eager and cooperative-sticky rebalances, computed by hand: which partitions pause, and for how long."""
 
 import math
+from itertools import pairwise
 
 from unit.autoscaler.simulator.worlds import Story
 
@@ -34,6 +35,19 @@ def test_eager_members_serve_until_their_own_heartbeat_and_start_together():
         own = [at for at, by in served if by == member]
         assert max(at for at in own if at < restart_ms) == joins_ms[member] - 10
         assert min(at for at in own if at >= restart_ms) == restart_ms
+
+
+def test_the_members_of_a_led_eager_group_notice_a_plan_together_and_pause_for_the_rebalance_only():
+    led = EAGER | {"rebalance_protocol": RebalanceProtocol.LED_EAGER}
+    backlog = [(0, k % 2) for k in range(400)]
+    story = Story(backlog, **led, heartbeat_s=0.5, initial_replicas=2).at(1000).plan([1, 0])
+    notices_ms = Heartbeats(500_000, seed=1, in_phase=True).next_us(1, 1_000_000) / 1000
+    served = story.served()
+    for member in (0, 1):
+        own = [at for at, by in served if by == member]
+        pause_ms, began = max((after - before, before) for before, after in pairwise(own))
+        assert notices_ms - 20 < began <= notices_ms
+        assert 100 <= pause_ms <= 120
 
 
 def test_a_plan_during_a_rebalance_waits_for_the_next_one():

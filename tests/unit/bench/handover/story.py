@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from bench.handover.evidence import Evidence, Row, Step, in_order
+from bench.handover.evidence import Claim, Evidence, Row, Step, in_order
 
 MS = 1000
 START_US = 1_700_000_000_000_000
@@ -38,6 +38,7 @@ def evidence(
     *,
     quiet: Iterable[tuple[float, float]] = (),
     committed: Iterable[Iterable[int]] = (),
+    claims: Iterable[tuple[float, str, set[int]]] = (),
     unfinished: int = 0,
 ) -> Evidence:
     """Put a story together. unfinished: events that the broker has and no replica finished."""
@@ -47,5 +48,6 @@ def evidence(
         served=served,
         steps=tuple(steps),
         quiet=tuple((at(begin), at(end)) for begin, end in quiet),
+        claims=tuple(Claim(at(ms), name, frozenset(owned)) for ms, name, owned in claims),
         committed=np.array([list(sample) for sample in committed], dtype=np.int64),
     )

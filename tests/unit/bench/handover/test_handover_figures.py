@@ -35,6 +35,19 @@ def test_a_planned_move_ends_with_the_first_event_at_the_new_owner() -> None:
     assert (window.ended_us, window.moved, window.missing) == (at(1045 + 1000), {0}, ())
 
 
+def test_a_move_is_taken_when_its_new_owner_reports_it_and_ownerless_since_the_report_of_the_old_one() -> None:
+    claims = [
+        (0, "a", {0, 1}),
+        (0, "b", {2}),
+        (1200, "a", set()),
+        (1210, "b", set()),
+        (1230, "a", {1}),
+        (1250, "b", {0, 2}),
+    ]
+    found = handovers(evidence(moved_partition(45), [step("move 1", 995, {0: "b"})], claims=claims))
+    assert (found["taken_p50_s"], found["ownerless_p50_s"]) == (0.255, 0.05)
+
+
 def test_a_move_whose_new_owner_never_serves_is_unfinished() -> None:
     story = evidence(steady(0, "a", begin=0, end=3000), [step("move 1", 1000, {0: "b"}, until=2500)])
     figures = handovers(story)

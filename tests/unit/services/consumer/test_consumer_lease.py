@@ -1,4 +1,4 @@
-"""The lease expires a session after the last proof of membership, or when the process stood still."""
+"""The lease expires a session after the last proof of membership, or when the process stood still. Joining again."""
 
 import asyncio
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ from aiokafka.errors import (
 )
 from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
+from aiokafka_bench import Group, joined, take_turns
 
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.lease import Lease, Prober
@@ -114,7 +115,7 @@ def test_the_prober_sends_heartbeats_until_the_lease_is_renewed(clock: Clock) ->
 
     async def run() -> None:
         clock.freeze(SESSION_S)
-        prober = asyncio.ensure_future(Prober(ask, clock.lease).run())
+        prober = asyncio.ensure_future(Prober(ask, clock.lease, lambda: 1.0).run())
         async with asyncio.timeout(5):
             await clock.lease.wait_until_valid()
         prober.cancel()
@@ -216,3 +217,19 @@ def test_during_a_rebalance_heartbeats_use_another_connection(error: Any, is_out
     clock.pass_s(STEP_S)
     assert clock.lease.is_expired == is_out
     assert (made.generation, groups) == (7, [(1, ConnectionGroup.DEFAULT)])
+
+
+async def test_a_member_whose_rebalance_was_overtaken_by_the_next_one_joins_that_one_without_a_pause():
+    hour_ms = 3_600_000
+    async with Group() as group:
+        coordinator = group.coordinator
+        coordinator.__class__ = PlanCoordinator
+        coordinator.lease, coordinator._retry_backoff_ms = Lease(SESSION_S, REBALANCE_S), hour_ms
+        overtaken = SimpleNamespace(error_code=RebalanceInProgressError.errno)
+        group.wire.answers = {"JoinGroup": [joined(leader="other")], "SyncGroup": [overtaken]}
+        joining = asyncio.ensure_future(coordinator._do_rejoin_group(group.state.subscription))
+        await take_turns()
+        assert joining.done(), "the others wait for this member while it pauses"
+        assert not joining.result()
+        assert coordinator.need_rejoin(group.state.subscription)
+        assert coordinator._retry_backoff_ms == hour_ms, "other errors are retried with a pause"

@@ -22,7 +22,7 @@ class Consumer:
         self.polls = 0
         task = asyncio.get_running_loop().create_future()
         self._fetcher = SimpleNamespace(_records={})
-        self._client = SimpleNamespace(is_idle=False)
+        self._client = SimpleNamespace(is_whole=False)
         self._coordinator = SimpleNamespace(_coordination_task=task)
 
         self.sought: dict[TopicPartition, int] = {}

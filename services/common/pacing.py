@@ -1,0 +1,47 @@
+"""Pauses between the requests of a Faust service, so that records share requests to the broker."""
+
+from collections.abc import Collection
+from types import SimpleNamespace
+from typing import Any, Final
+
+from contracts.clock import monotonic_s
+from services.consumer.connections import PromptFetcher
+
+PATIENCE_S: Final = 0.2
+"""How long records wait for others if no order waits for them, seconds."""
+FETCH_WAIT_MS: Final = 500  # longest wait of a fetch at the broker
+PARTIAL_FETCH_WAIT_MS: Final = 100  # the same for a fetch without the background topics, which wait for its end
+
+
+class PacedFetcher(PromptFetcher):
+    """Pauses after records were fetched. A record that arrives later than the end of the pause is fetched at once."""
+
+    _resumes_s = _background_s = 0.0
+
+    @classmethod
+    def pace(cls, fetcher: Any, background: Collection[str], pause_s: float) -> None:
+        """Replace the class of `fetcher`. background: topics to fetch every PATIENCE_S. pause_s: for the others."""
+        fetcher.__class__ = cls
+        fetcher._background, fetcher._pause_s = background, pause_s
+
+    def _get_actions_per_node(self, assignment: Any) -> Any:
+        now_s = monotonic_s()
+        if now_s < self._resumes_s:
+            return [], {}, self._resumes_s - now_s, False, []
+        self._fetch_max_wait_ms = FETCH_WAIT_MS
+        if now_s < self._background_s:
+            self._fetch_max_wait_ms = PARTIAL_FETCH_WAIT_MS
+            orders = [place for place in assignment.tps if place.topic not in self._background]
+            assignment = SimpleNamespace(tps=orders, state_value=assignment.state_value)
+        return super()._get_actions_per_node(assignment)
+
+    async def _proc_fetch_request(self, assignment: Any, node_id: Any, request: Any) -> bool:
+        has_records: bool = await super()._proc_fetch_request(assignment, node_id, request)
+        if has_records:
+            now_s, fetched = monotonic_s(), {place.topic for place in self._records}
+            # A pause in progress is not prolonged. Else answers of several brokers could prolong it for ever.
+            if now_s >= self._resumes_s and not fetched <= set(self._background):
+                self._resumes_s = now_s + self._pause_s
+            if now_s >= self._background_s and not fetched.isdisjoint(self._background):
+                self._background_s = now_s + PATIENCE_S
+        return has_records

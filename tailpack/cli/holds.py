@@ -1,0 +1,140 @@
+"""`tailpack pause`, `pin`, `resume` and `status`, by which an operator overrides an autoscaler."""
+
+from getpass import getuser
+from pathlib import Path
+from socket import gethostname
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from contracts.clock import now_us
+from contracts.holds import Direction, Hold
+from contracts.settings import duration_s
+from tailpack.cli.options import AsJson, group_settings, print_json
+from tailpack.errors import TailpackError
+
+if TYPE_CHECKING:
+    from autoscaler.live.settings import AutoscalerSettings
+    from contracts.connection import Connection
+
+DEADLINE_S: Final = 10.0
+MAX_FOR_S: Final = 366 * 86_400.0
+Config = Annotated[
+    Path | None,
+    typer.Argument(metavar="[CONFIG.toml]", help="File of the autoscaler; TAILPACK_… variables override it."),
+]
+For = Annotated[str, typer.Option("--for", metavar="DURATION", help="Time after which it ends by itself.")]
+Reason = Annotated[str, typer.Option(help="Why; shown in the log, the health page and every decision.")]
+
+
+def pause(
+    config: Config = None,
+    *,
+    scale_in: Annotated[bool, typer.Option("--scale-in", help="Only remove no replica.")] = False,
+    scale_out: Annotated[bool, typer.Option("--scale-out", help="Only add no replica.")] = False,
+    duration: For = "24h",
+    reason: Reason = "",
+) -> None:
+    """Pause the autoscaler of a group: replicas and owners stay as they are. The policy goes on deciding.
+
+    A replica that dies is replaced also during a pause. It survives a restart of the autoscaler.
+    """
+    kinds = {(False, False): Direction.ALL, (True, True): Direction.ALL, (True, False): Direction.IN}
+    _write(config, kinds.get((scale_in, scale_out), Direction.OUT), duration, reason)
+
+
+def pin(
+    replicas: Annotated[int, typer.Argument(min=1, help="Number of replicas.")],
+    config: Config = None,
+    *,
+    duration: For = "24h",
+    reason: Reason = "",
+) -> None:
+    """Give a group exactly this number of replicas. Partitions may still move between them."""
+    _write(config, Direction.PIN, duration, reason, replicas)
+
+
+def resume(config: Config = None, *, reason: Reason = "") -> None:
+    """End a pause or a pin."""
+    _write(config, Direction.NONE, "1s", reason)
+
+
+def status(config: Config = None, *, as_json: AsJson = False) -> None:
+    """Print the plan in force for a group, and whether its autoscaler is paused or pinned."""
+    from autoscaler.live.hold_reader import HoldReader  # noqa: PLC0415  clients only where they are needed
+    from autoscaler.live.plan_log import PlanNotWrittenError, read_plans  # noqa: PLC0415
+
+    connection, settings = _read(config)
+    holds = HoldReader(connection, settings)
+    hold = holds.current()
+    holds.close()
+    try:
+        plan = read_plans(connection, settings, DEADLINE_S).newest
+    except PlanNotWrittenError as error:
+        raise TailpackError(str(error)) from error
+    if as_json:
+        print_json({"group": settings.group_in(connection.namespace), "plan": plan, "hold": hold})
+        return
+    typer.echo(f"{settings.group_in(connection.namespace)}: {hold or 'not paused'}")
+    if plan is None:
+        typer.echo("no plan is in force")
+    else:
+        typer.echo(f"plan {plan.epoch}: {plan.count} replicas ({', '.join(plan.replicas)}); {plan.reason}")
+
+
+def _read(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":
+    """Return connection and settings of the group. Raises TailpackError without a control topic."""
+    from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
+    from contracts.topics import Topic, qualified  # noqa: PLC0415
+
+    connection, settings = group_settings(config)
+    need = TopicNeed(remedy="create it with tailpack topics create")
+    try:
+        check_topics(connection, {qualified(connection.namespace, Topic.HOLDS): need}, DEADLINE_S)
+    except PreflightError as error:
+        raise TailpackError(str(error)) from error
+    return connection, settings
+
+
+def _write(config: Path | None, direction: Direction, duration: str, reason: str, replicas: int = 0) -> None:
+    try:
+        for_s = duration_s(duration)
+    except ValueError as error:
+        raise TailpackError(f"--for: {error}") from error
+    if not 1 <= for_s <= MAX_FOR_S:
+        raise TailpackError(f"--for {duration!r}: must be from 1s to 366d")
+    connection, settings = _read(config)
+    least, most = settings.min_replicas, settings.max_replicas
+    if direction is Direction.PIN and (replicas < least or 0 < most < replicas):
+        raise TailpackError(f"{replicas} is outside of min_replicas and max_replicas: {least} to {most or '…'}")
+    at_us, by = now_us(), f"{getuser()}@{gethostname()}"
+    hold = Hold(
+        at_us=at_us, direction=direction, until_us=at_us + round(for_s * 1e6), replicas=replicas, by=by[:200],
+        reason=reason[:500],
+    )  # fmt: skip
+    _produce(connection, settings, hold)
+    typer.echo(f"{settings.group_in(connection.namespace)}: {hold if direction is not Direction.NONE else 'resumed'}")
+
+
+def _produce(connection: "Connection", settings: "AutoscalerSettings", hold: Hold) -> None:
+    """Write a hold, and wait until the brokers have stored it. Raises TailpackError."""
+    import msgspec  # noqa: PLC0415
+    from confluent_kafka import KafkaException, Producer  # noqa: PLC0415  as above
+
+    from contracts.plan import plan_key  # noqa: PLC0415
+    from contracts.topics import Topic, qualified  # noqa: PLC0415
+
+    errors: list[Any] = ["no answer"]
+    namespace = connection.namespace
+    key = plan_key(settings.group_in(namespace), settings.topic_in(namespace))
+    try:
+        producer = Producer(connection.librdkafka() | {"message.timeout.ms": int(DEADLINE_S * 1000), "log_level": 0})
+        producer.produce(
+            qualified(namespace, Topic.HOLDS), msgspec.json.encode(hold), key=key, partition=0,
+            on_delivery=lambda error, _: errors.__setitem__(0, error and error.str()),
+        )  # fmt: skip
+        producer.flush(DEADLINE_S)
+    except KafkaException as error:
+        errors[0] = error.args[0].str()
+    if errors[0]:
+        raise TailpackError(f"the control topic at {connection.bootstrap_servers} was not written: {errors[0]}")

@@ -20,6 +20,7 @@ from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpackin
 from services.consumer.assignor import PlanAssignor
 from services.consumer.connections import RecallingClient
 from services.consumer.coordinator import PlanCoordinator
+from services.consumer.fetching import BatchFetcher
 from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output, ProgressReporter, limit_batches
 from services.consumer.plan_reader import PlanReader
@@ -117,6 +118,7 @@ class Clients:
             starts.append(self.transactions.start)
         await run_all(*(retry_until(start, unreachable, deadline=deadline) for start in starts))
         await self._check_topics(deadline)
+        BatchFetcher.adopt(self.consumer)
         self.consumer._client.open_fetch_connections(self._topics.events)
         self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
         self.assignor.group_generation = lambda: int(self.coordinator.generation)

@@ -65,9 +65,9 @@ class Buckets:
 
     def observe_since(self, begun_us: Sequence[int], now_us: int) -> None:
         """Count the time from each of `begun_us` until `now_us` (µs)."""
-        longest_s, shortest_s = (now_us - min(begun_us)) / 1e6, (now_us - max(begun_us)) / 1e6
-        bucket = bisect_left(self._bounds, longest_s)
-        if shortest_s < 0 or bucket != bisect_left(self._bounds, shortest_s):
+        bucket = bisect_left(self._bounds, (now_us - min(begun_us)) / 1e6)
+        shortest_s = (now_us - max(begun_us)) / 1e6
+        if len(begun_us) == 1 or shortest_s < 0 or bucket != bisect_left(self._bounds, shortest_s):
             self.observe(*[(now_us - one_us) / 1e6 for one_us in begun_us])
         else:  # as for most batches, one bucket contains them all
             self._counts[bucket] += len(begun_us)

@@ -334,7 +334,7 @@ class PartitionQueues:
         for partition in partitions:
             self._queues[partition].is_open = True
             self._queues[partition].epoch = epoch
-            self.offer(self._queues[partition])
+            self._offer(self._queues[partition])
 
     def close(self, partitions: Iterable[int]) -> None:
         """Start no further event of these partitions."""
@@ -355,7 +355,7 @@ class PartitionQueues:
     def resume(self, partition: int) -> None:
         """Undo `pause`."""
         self[partition].is_paused = False
-        self.offer(self[partition])
+        self._offer(self[partition])
 
     async def wait_until_idle(self, partitions: Iterable[int], timeout_s: float) -> set[int]:
         """Wait, at most `timeout_s`, until no event is in flight. Return the partitions without an event in flight."""
@@ -394,7 +394,7 @@ class PartitionQueues:
             waited = len(queue.backlog)  # before the poll
             queue.put(events, polled_us, self._clock())
             self._check_fetch_limits(queue, waited)
-            self.offer(queue)
+            self._offer(queue)
 
     def pass_over(self, positions: Mapping[int, int]) -> None:
         """Note for each partition the offset that the client will fetch next. See `PartitionQueue.pass_over`."""
@@ -404,13 +404,13 @@ class PartitionQueues:
     def take(self, returned: PartitionQueue | None = None) -> tuple[PartitionQueue, Batch] | None:
         """Start the event or batch that arrived first, of all that may start now. Return None if none may.
 
-        returned: a queue whose handler has just returned. It is in the heap only if another queue is before it.
+        returned: a queue whose handler has just returned, and that is not offered.
         """
         ready = self._ready_queues
         if returned is not None and not returned.is_in_line and returned.may_start(self._per_partition):
             if not self.is_held and (not ready or returned.next_arrived_us <= ready[0][0]):
                 return returned, self._start(returned)
-            self.offer(returned)
+            self._offer(returned)
         while ready and not self.is_held:
             queue = heappop(ready)[-1]
             queue.is_in_line = False
@@ -426,20 +426,20 @@ class PartitionQueues:
         if queue.partition in self.full_partitions:
             self._check_fetch_limits(queue)
         if self._per_partition > 1:
-            self.offer(queue)
+            self._offer(queue)
         return batch
 
     def hold(self, is_held: bool) -> None:
         """If `is_held`, let no event start. Else let events start, also in partitions that waited for a commit."""
         self.is_held = is_held
         for queue in self._queues.values():
-            self.offer(queue)
+            self._offer(queue)
         self._startable.set()
 
     def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the partition, or the key, may start."""
         queue.handler_returned(batch)
-        self.offer(queue)
+        self._offer(queue)
 
     def retry(self, queue: PartitionQueue, batch: Batch, after_s: float) -> None:
         """Retry a batch after `after_s` seconds. If it went back to a closed queue's backlog, the next owner does."""
@@ -452,10 +452,9 @@ class PartitionQueues:
 
     def _due(self, queue: PartitionQueue, batch: Batch) -> None:
         queue.make_due(batch)
-        self.offer(queue)
+        self._offer(queue)
 
-    def offer(self, queue: PartitionQueue) -> None:
-        """Let the queue's next event start in its turn, if it may start."""
+    def _offer(self, queue: PartitionQueue) -> None:
         if not queue.is_in_line and queue.may_start(self._per_partition):
             queue.is_in_line = True
             if not self._ready_queues:

@@ -16,7 +16,6 @@ from contracts.connection import Connection
 from contracts.fields import NAME, NAME_RULE
 from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from services.consumer.clients import SILENCE_S, Clients, run_unless, wait_for_silence
-from services.consumer.fetching import BatchFetcher
 from services.consumer.handover import Handover
 from services.consumer.interface import (
     BatchHandler,
@@ -222,7 +221,7 @@ class PlanConsumer:
             busy_s=self._busy_s or (lambda: self._server.busy_s),
             latencies=self._latencies,
         )
-        BatchFetcher.adopt(clients.consumer, queues.events_of)
+        clients.consumer._fetcher.events_of = queues.events_of
         clients.progress.snapshot = self._vitals.progress
         clients.assignor.owned_partitions = lambda: queues.owned_partitions
         clients.coordinator.callbacks, clients.coordinator.lease = self._membership, self._lease

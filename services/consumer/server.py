@@ -90,10 +90,10 @@ class Server:
         error: Exception | None = None
         completion: Awaitable[object] | None = None
         try:
-            if traces.on is None and not batch.is_unreadable:
+            with traces.work(self._group, events, batch.span_context) as batch.span_context:
+                if batch.is_unreadable:
+                    raise Refused(events[0].value.reason)  # type: ignore[union-attr]
                 completion = await self._handle(events)
-            else:
-                completion = await self._handle_traced(batch)
         except asyncio.CancelledError:
             if task.cancelling() > batch.is_late:  # the replica stops
                 raise
@@ -107,23 +107,17 @@ class Server:
             if batch.is_late:
                 batch.is_late = False
                 task.uncancel()
-            queue.handler_returned(batch)
         self.busy_s += spent_s
         if error is not None:
-            self._queues.offer(queue)
+            self._queues.handler_returned(queue, batch)
             await self._handle_failure(queue, batch, events, error)
         else:
+            queue.handler_returned(batch)
             self._count(events)
             if completion is None:
                 queue.finish(batch)
             else:
                 self._finish_later(queue, batch, completion, events)
-
-    async def _handle_traced(self, batch: Batch) -> Awaitable[object] | None:
-        with traces.work(self._group, batch.events, batch.span_context) as batch.span_context:
-            if batch.is_unreadable:
-                raise Refused(batch.events[0].value.reason)  # type: ignore[union-attr]
-            return await self._handle(batch.events)
 
     def _count(self, events: Sequence[Event]) -> None:
         done_us, polled_us = now_us(), events[0].received_us
@@ -131,11 +125,7 @@ class Server:
         polls = [polled_us] if polled_us == events[-1].received_us else [event.received_us for event in events]
         for polled_us in polls:
             self.latency_counts[bisect_left(self._bounds_us, done_us - polled_us)] += len(events) // len(polls)
-        if self._latencies is None:
-            return
-        if len(events) == 1:
-            self._latencies.observe((done_us - events[0].timestamp_us) / 1e6)
-        else:
+        if self._latencies is not None:
             self._latencies.observe_since([event.timestamp_us for event in events], done_us)
 
     def _limit_time(self, batch: Batch, future: "asyncio.Future[Any]") -> float:

@@ -199,7 +199,8 @@ async def poll_is_limited() -> None:
 async def chunks() -> None:
     limit_unpacking()
     async with Fetching() as f:
-        BatchFetcher.adopt(f.consumer, lambda topic, partition, records: records)
+        BatchFetcher.adopt(f.consumer)
+        f.fetcher.events_of = lambda topic, partition, records: records
         f.change(ZERO, positions={ZERO: 1})
         await f.respond(lambda: None)
         with pytest.MonkeyPatch.context() as patch:

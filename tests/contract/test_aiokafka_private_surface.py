@@ -49,7 +49,8 @@ producer.transaction_manager.TransactionManager: is_fatal_error() wait_for_trans
     transactional_id producer_id producer_epoch
 record.default_records._DefaultRecordBatchPy: _maybe_uncompress() _read_msg(decode_varint) _buffer
 consumer.fetcher.Fetcher: _notify(future) _records _wait_consume_future
-    _get_actions_per_node(assignment) fetched_records(partitions,timeout,max_records) _in_flight _pending_tasks
+    _get_actions_per_node(assignment) fetched_records(partitions,timeout,max_records)
+    _proc_fetch_request(assignment,node_id,request) _in_flight _pending_tasks
 protocol.fetch.FetchRequest: _max_wait_ms
 consumer.fetcher.FetchResult: _partition_records
 consumer.fetcher.PartitionRecords: _consumer_record(tp,record) _records next_fetch_offset

@@ -151,7 +151,7 @@ async def test_an_event_begun_after_a_failed_one_is_not_served_twice():
     queues.close([0])
     assert not queue.is_idle, "the partition stays claimed until the failed event is done"
     queue.make_due(failing)
-    queues.offer(queue)
+    queues._offer(queue)
     assert queues.take() == (queue, failing)
     queues.handler_returned(queue, failing)
     queue.finish(failing)

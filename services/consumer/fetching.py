@@ -45,9 +45,7 @@ class BatchFetcher(PromptFetcher, Fetcher):  # type: ignore[misc]  # aiokafka sh
 
 
 class _PartitionChunks(PartitionRecords):  # type: ignore[misc]
-    events_of: Callable[[str, int, list[Any]], list[Event]]
-
-    def _consumer_record(self, tp: TopicPartition, chunk: "_Chunk") -> list[Event]:
+    def _consumer_record(self, tp: TopicPartition, chunk: "_Chunk") -> Any:
         first = self.next_fetch_offset
         records = chunk if chunk[0].offset >= first else [record for record in chunk if record.offset >= first]
         return self.events_of(tp.topic, tp.partition, records)

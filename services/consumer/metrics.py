@@ -67,7 +67,7 @@ class Buckets:
         """Count the time from each of `begun_us` until `now_us` (µs)."""
         bucket = bisect_left(self._bounds, (now_us - min(begun_us)) / 1e6)
         shortest_s = (now_us - max(begun_us)) / 1e6
-        if len(begun_us) == 1 or shortest_s < 0 or bucket != bisect_left(self._bounds, shortest_s):
+        if shortest_s < 0 or bucket != bisect_left(self._bounds, shortest_s):
             self.observe(*[(now_us - one_us) / 1e6 for one_us in begun_us])
         else:  # as for most batches, one bucket contains them all
             self._counts[bucket] += len(begun_us)

@@ -295,7 +295,8 @@ class PartitionQueues:
         self._ready_queues: list[tuple[int, int, PartitionQueue]] = []
         """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
         self._tie_breakers = count()
-        self._startable = asyncio.Event()
+        self.startable = asyncio.Event()
+        """Set when an event may be ready to start."""
         self.early_commit = asyncio.Event()
         """Set when so many events are uncommitted that a partition may soon have to wait for a commit."""
         self.is_held = False
@@ -346,7 +347,7 @@ class PartitionQueues:
     def free_bytes(self) -> int:
         """Return how many bytes may be polled. 0: nothing may be polled until an event starts."""
         left = MAX_WAITING_BYTES - sum(queue.backlog_bytes for queue in self._queues.values())
-        return max(left, 0 if self._startable.is_set() else 1)
+        return max(left, 0 if self.startable.is_set() else 1)
 
     def pause(self, partition: int) -> None:
         """Start no further event of the partition until `resume`."""
@@ -402,10 +403,7 @@ class PartitionQueues:
             self._queues[partition].pass_over(positions[partition])
 
     def take(self, returned: PartitionQueue | None = None) -> tuple[PartitionQueue, Batch] | None:
-        """Start the event or batch that arrived first, of all that may start now. Return None if none may.
-
-        returned: a queue whose handler has just returned, and that is not offered.
-        """
+        """Start the batch that arrived first, of all that may start now, or `returned` from its handler. None: none."""
         ready = self._ready_queues
         if returned is not None and not returned.is_in_line and returned.may_start(self._per_partition):
             if not self.is_held and (not ready or returned.next_arrived_us <= ready[0][0]):
@@ -416,7 +414,7 @@ class PartitionQueues:
             queue.is_in_line = False
             if queue.may_start(self._per_partition):
                 return queue, self._start(queue)
-        self._startable.clear()
+        self.startable.clear()
         return None
 
     def _start(self, queue: PartitionQueue) -> Batch:
@@ -434,7 +432,7 @@ class PartitionQueues:
         self.is_held = is_held
         for queue in self._queues.values():
             self._offer(queue)
-        self._startable.set()
+        self.startable.set()
 
     def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the partition, or the key, may start."""
@@ -446,10 +444,6 @@ class PartitionQueues:
         if queue.retry(batch):
             asyncio.get_running_loop().call_later(after_s, self._due, queue, batch)
 
-    async def wait_until_startable(self) -> None:
-        """Wait until an event may be ready to start."""
-        await self._startable.wait()
-
     def _due(self, queue: PartitionQueue, batch: Batch) -> None:
         queue.make_due(batch)
         self._offer(queue)
@@ -458,7 +452,7 @@ class PartitionQueues:
         if not queue.is_in_line and queue.may_start(self._per_partition):
             queue.is_in_line = True
             if not self._ready_queues:
-                self._startable.set()
+                self.startable.set()
             heappush(self._ready_queues, (queue.next_arrived_us, next(self._tie_breakers), queue))
 
     def _check_fetch_limits(self, queue: PartitionQueue, waited: int = 0) -> None:

@@ -71,7 +71,7 @@ class Server:
                 await self._lease.wait_until_valid()
             if (work := self._queues.take(queue)) is None:
                 queue = None
-                await self._queues.wait_until_startable()
+                await self._queues.startable.wait()
             else:
                 queue, batch = work
                 await self._serve(queue, batch, task)
@@ -90,10 +90,10 @@ class Server:
         error: Exception | None = None
         completion: Awaitable[object] | None = None
         try:
-            with traces.work(self._group, events, batch.span_context) as batch.span_context:
-                if batch.is_unreadable:
-                    raise Refused(events[0].value.reason)  # type: ignore[union-attr]
+            if traces.on is None and not batch.is_unreadable:
                 completion = await self._handle(events)
+            else:
+                completion = await self._handle_traced(batch)
         except asyncio.CancelledError:
             if task.cancelling() > batch.is_late:  # the replica stops
                 raise
@@ -119,13 +119,21 @@ class Server:
             else:
                 self._finish_later(queue, batch, completion, events)
 
+    async def _handle_traced(self, batch: Batch) -> Awaitable[object] | None:
+        with traces.work(self._group, batch.events, batch.span_context) as batch.span_context:
+            if batch.is_unreadable:
+                raise Refused(batch.events[0].value.reason)  # type: ignore[union-attr]
+            return await self._handle(batch.events)
+
     def _count(self, events: Sequence[Event]) -> None:
         done_us, polled_us = now_us(), events[0].received_us
         self.events_handled += len(events)
         polls = [polled_us] if polled_us == events[-1].received_us else [event.received_us for event in events]
         for polled_us in polls:
             self.latency_counts[bisect_left(self._bounds_us, done_us - polled_us)] += len(events) // len(polls)
-        if self._latencies is not None:
+        if self._latencies is not None and len(events) == 1:
+            self._latencies.observe((done_us - events[0].timestamp_us) / 1e6)
+        elif self._latencies is not None:
             self._latencies.observe_since([event.timestamp_us for event in events], done_us)
 
     def _limit_time(self, batch: Batch, future: "asyncio.Future[Any]") -> float:

@@ -121,7 +121,7 @@ async def test_a_retry_delays_only_its_own_partition():
     queues.put(1, records(10, 2), 1)
     assert serve_all(queues) == [10, 11]
     assert not queue.is_idle
-    await asyncio.wait_for(queues.wait_until_startable(), 1)
+    await asyncio.wait_for(queues.startable.wait(), 1)
     assert queues.take() == (queue, failing)
     queues.handler_returned(queue, failing)
     queue.finish(failing)

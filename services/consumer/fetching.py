@@ -61,8 +61,7 @@ class _ChunkedRecords(Records):
 class _ChunkedBatch(Batch):
     def __iter__(self) -> Iterator["_Chunk"]:
         records = super().__iter__()
-        while chunk := _Chunk(islice(records, CHUNK_RECORDS)):
-            yield chunk
+        return iter(lambda: _Chunk(islice(records, CHUNK_RECORDS)), _Chunk())
 
 
 class _Chunk(list[Any]):

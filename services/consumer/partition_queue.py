@@ -34,7 +34,6 @@ class OffsetTracker:
         self.in_flight: deque[tuple[int, int, int]] = deque()
         """Begun batches from the first that is not done, ascending: first and last offset, number of events."""
         self._done: set[int] = set()
-        """First offsets of later batches that are done."""
         self.uncommitted = 0
         """Number of events that were begun and not committed. It is too high for a while if offsets have gaps."""
 
@@ -86,10 +85,9 @@ RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it 
 MAX_WAITING_BYTES: Final = MAX_POLL_BYTES
 """Backlog of all partitions, in bytes, at which nothing is polled while an event may start. Each partition's fetching
 pauses at its equal share."""
-MAX_HEAD_START_S: Final = 1.0
-"""Longest time before its poll at which an event may count as arrived, seconds. Its timestamp decides, so an old
+MAX_HEAD_START_US: Final = 1_000_000
+"""Longest time before its poll at which an event may count as arrived, µs. Its timestamp decides, so an old
 backlog is served before new events. A producer whose clock is wrong gains at most this."""
-_MAX_HEAD_START_US: Final = round(MAX_HEAD_START_S * 1e6)
 
 
 class Batch(msgspec.Struct, eq=False):  # created in a quarter of a dataclass's time
@@ -195,7 +193,7 @@ class PartitionQueue(OffsetTracker):
         while polls[0][0] <= event.offset:
             polls.popleft()
         lead_us = event.received_us - event.timestamp_us
-        return polls[0][1] + event.received_us - (0 if lead_us < 0 else min(lead_us, _MAX_HEAD_START_US))
+        return polls[0][1] + event.received_us - (0 if lead_us < 0 else min(lead_us, MAX_HEAD_START_US))
 
     def start(self, max_events: int) -> Batch:
         """Take the next batch: one that is due for a retry, else up to `max_events` new events whose keys are free."""

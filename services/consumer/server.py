@@ -64,17 +64,14 @@ class Server:
 
     async def run(self) -> None:
         """Serve until cancelled. Close the queues before, because an event that is cancelled is not committed."""
-        task, queue = asyncio.current_task(), None
+        task = asyncio.current_task()
         assert task is not None
+        work: tuple[PartitionQueue, Batch] | None = None
         while True:
             if self._lease.is_expired:
                 await self._lease.wait_until_valid()
-            if (work := self._queues.take(queue)) is None:
-                queue = None
-                await self._queues.startable.wait()
-            else:
-                queue, batch = work
-                await self._serve(queue, batch, task)
+            work = self._queues.take(work and work[0])
+            await (self._serve(*work, task) if work else self._queues.startable.wait())
 
     async def watch(self) -> None:
         """Raise the error of an awaitable that a handler returned, if that error ends the consumer."""
@@ -102,12 +99,11 @@ class Server:
         except Exception as raised:
             error = raised
         finally:
-            spent_s = monotonic_s() - began_s
+            self.busy_s += monotonic_s() - began_s
             del self._calls[batch]
             if batch.is_late:
                 batch.is_late = False
                 task.uncancel()
-        self.busy_s += spent_s
         if error is not None:
             self._queues.handler_returned(queue, batch)
             await self._handle_failure(queue, batch, events, error)

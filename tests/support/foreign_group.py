@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,6 +21,7 @@ from live_autoscaler import Autoscaler
 
 from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Replicas
+from autoscaler.live.foreign.membership import Membership
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
@@ -54,6 +55,8 @@ class ForeignGroup:
     """Empty: the name of the replica."""
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     _stop: Event = field(default_factory=Event)
+    _read: dict[str, int] = field(default_factory=dict)
+    _lines: dict[str, list[tuple[int, str, list[int]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.topic, self.events = f"{self.name}.events", self.folder / "events"
@@ -119,11 +122,15 @@ class ForeignGroup:
         assert producer.flush(DEADLINE_S) == 0
 
     def logs(self) -> dict[str, list[tuple[int, str, list[int]]]]:
-        found: dict[str, list[tuple[int, str, list[int]]]] = {}
+        """Return consumer → the lines of its log. Only new lines are read, so that asking often costs little."""
         for file in sorted(self.events.iterdir()):
-            lines = [line.split() for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
-            found[file.name] = [(int(at), kind, [*map(int, rest)]) for at, kind, *rest in lines]
-        return found
+            with file.open("rb") as log:
+                log.seek(self._read.get(file.name, 0))
+                whole = b"".join(line for line in log if line.endswith(b"\n"))
+            self._read[file.name] = self._read.get(file.name, 0) + len(whole)
+            lines = map(str.split, whole.decode().splitlines())
+            self._lines.setdefault(file.name, []).extend((int(at), kind, [*map(int, of)]) for at, kind, *of in lines)
+        return self._lines
 
     def owners(self, pids: Mapping[str, int] | None = None) -> dict[int, str]:
         """Return partition → consumer, by the callbacks of the consumers that run. pids: their processes, if known."""
@@ -140,7 +147,7 @@ class ForeignGroup:
         ends = end_offsets(self.kafka, self.topic)
         expected = {(number, offset) for number, end in enumerate(ends) for offset in range(end)}
 
-        wait_for(lambda: expected <= {*self.handled()}, f"{len(expected)} events served")
+        wait_for(lambda: expected <= {*self.handled()}, f"{len(expected)} events served", deadline_s=180)
         return self.handled()
 
     def handled(self) -> list[tuple[int, int]]:
@@ -187,9 +194,16 @@ def leading(
         leader.close(leave=False)
 
 
-def carried_out(leader: Leader, group: ForeignGroup, record: PlanRecord, *, deadline_s: float = DEADLINE_S) -> bool:
+def carried_out(
+    leader: Membership,
+    group: ForeignGroup,
+    record: PlanRecord,
+    names: Sequence[str] = NAMES,
+    *,
+    deadline_s: float = DEADLINE_S,
+) -> bool:
     """Return true once the consumers own what the plan gives them."""
-    leader.carry_out(record, Replicas(dict.fromkeys(NAMES, "")))
+    leader.carry_out(record, Replicas(dict.fromkeys(names, "")))
     taken = lambda: leader.view.epoch == record.epoch  # noqa: E731
     wait_for(taken, f"plan {record.epoch}", every_s=0.01, deadline_s=deadline_s)
     owners = lambda: group.owners() == record.assignment  # noqa: E731

@@ -210,6 +210,20 @@ async def chunks() -> None:
         assert f.assignment.state_value(ZERO).position == 3
 
 
+@CHECKS.of("an error of one partition is raised after the events of another were returned")
+async def error_later() -> None:
+    async with Fetching() as f:
+        BatchFetcher.adopt(f.consumer)
+        f.fetcher.events_of = lambda topic, partition, records: records
+        f.change(ZERO, ONE, positions={ZERO: 0, ONE: 0})
+        await f.respond(lambda: None)
+        f.fetcher._set_error(ONE, OffsetOutOfRangeError())
+        polled = await f.fetcher.fetched_records(set(), max_records=9)
+        assert {at: [one.offset for one in events] for at, events in polled.items()} == {ZERO: [0, 1, 2]}
+        with pytest.raises(OffsetOutOfRangeError):
+            await f.fetcher.fetched_records(set(), max_records=9)
+
+
 @pytest.mark.parametrize("name", CHECKS)
 def test_aiokafka_behaves_as_the_consumer_relies_on(name):
     asyncio.run(CHECKS[name]())

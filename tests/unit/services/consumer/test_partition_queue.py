@@ -167,7 +167,11 @@ def test_a_closed_partition_is_owned_but_not_served_until_it_is_reopened():
     queues.reopen([0], epoch=4)
     assert (queues.served_partitions, queues[0].epoch, serve_all(queues)) == ((0, 1), 4, []), "paused"
     queues.resume(0)
-    assert serve_all(queues) == [0, 1, 2]
+    queue, batch = queues.take()
+    assert [event.epoch for event in batch.events] == [4], "its token, although it was polled under another plan"
+    queues.handler_returned(queue, batch)
+    queue.finish(batch)
+    assert serve_all(queues) == [1, 2]
 
 
 def test_an_event_in_flight_of_a_dropped_partition_has_no_effect_on_its_new_queue():

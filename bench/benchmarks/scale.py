@@ -15,6 +15,7 @@ import psutil
 from autoscaler.live.composition import LiveAutoscaler, StartupConfig
 from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
 from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_ADOPTION, TICK
+from autoscaler.live.plan_log import PlanLog
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
@@ -29,7 +30,7 @@ from loadgen.children import defer_stop_signals, python_module
 
 PLANS, QUICK_PLANS = 5, 2
 REST_S, QUICK_REST_S = 20.0, 6.0
-START_S, STOP_S, PLAN_S = 60.0, 20.0, 60.0
+BROKER_S, START_S, STOP_S, PLAN_S = 120.0, 60.0, 20.0, 60.0
 MAX_STARTING: Final = 4
 """Maximum number of members that start at the same time. Each needs a core for some tenths of a second."""
 DAY_S: Final = 86_400.0
@@ -77,6 +78,7 @@ class _Group:
         )  # fmt: skip
         self._launcher = ProcessLauncher(Path(folder), python_module("services.payment"), environ_of(connection))
         self._members, self._mover, self._stop = dict[str, ReplicaProcess](), _Mover(), Event()
+        PlanLog(connection, settings, deadline_s=BROKER_S)  # the broker first creates thousands of logs
         config = StartupConfig(settings, connection, self._mover, {})
         self._autoscaler = LiveAutoscaler(config, self._launcher, self._stop, warn=lambda _: None)
         stack.callback(self._autoscaler.close)
@@ -135,14 +137,13 @@ class _Group:
 
     def _counters(self) -> dict[str, float]:
         broker = next(child for child in psutil.Process().children() if "java" in child.name())
+        members = (psutil.Process(member.pid).cpu_times()[:2] for member in self._members.values())
         return {
             "ticks": self._value(TICK, "_count"),
             "ticks_s": self._value(TICK, "_sum"),
             "broker_cores": sum(broker.cpu_times()[:2]),
             "controller_cores": time.process_time(),
-            "members_cores": float(
-                sum(sum(psutil.Process(member.pid).cpu_times()[:2]) for member in self._members.values())
-            ),
+            "members_cores": float(sum(map(sum, members))),
             "journal_bytes": self._value(JOURNAL_BYTES),
         }
 

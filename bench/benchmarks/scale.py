@@ -1,5 +1,6 @@
 """Measure how the autoscaler and its group scale with the number of members and partitions on one broker."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
@@ -50,6 +51,7 @@ class Scale(QuickBenchmark):
         """Start the members, move a quarter of the partitions several times, then measure without changes."""
         members, partitions = _size(case)
         row: Row = {"members": members, "partitions": partitions, "problem": ""}
+        os.environ.setdefault("KAFKA_HEAP_OPTS", f"-Xmx{384 + partitions // 8}m")  # a broker needs 0.1 MB for each
         with tools.kafka("scale", partitions) as connection, ExitStack() as stack:
             group = _Group(connection, members, partitions, stack)
             try:

@@ -1,7 +1,7 @@
 """The metrics of a replica. Every metric has the labels `group` and `replica`. `vitals` supplies the values."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -62,6 +62,16 @@ class Buckets:
             counts[bisect_left(bounds, value)] += 1
             if value > 0:
                 self._sum += value
+
+    def observe_since(self, begun_us: Sequence[int], now_us: int) -> None:
+        """Count the time from each of `begun_us` until `now_us` (µs)."""
+        bucket = bisect_left(self._bounds, (now_us - min(begun_us)) / 1e6)
+        shortest_s = (now_us - max(begun_us)) / 1e6
+        if shortest_s < 0 or bucket != bisect_left(self._bounds, shortest_s):
+            self.observe(*[(now_us - one_us) / 1e6 for one_us in begun_us])
+        else:  # as for most batches, one bucket contains them all
+            self._counts[bucket] += len(begun_us)
+            self._sum += (now_us * len(begun_us) - sum(begun_us)) / 1e6
 
     def count_up_to(self, bound: float) -> int:
         """Return the number of values up to one of the bounds."""

@@ -34,8 +34,8 @@ READY_DEADLINE_S: Final = 90.0
 """Maximum time to start. After a kill, a broker first recovers its logs, which is slow on a slow disk."""
 FORMAT_DEADLINE_S: Final = 90
 STOP_DEADLINE_S: Final = 30.0
-JVM: Final = ("-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Options that save CPU (serial collector, C1 compiler), because all processes of a run share the cores."""
+JVM: Final = ("-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:CompileThresholdScaling=0.1")
+"""Options that save CPU (serial collector, early and only C1), because all processes of a run share the cores."""
 STATE_FILE: Final = "broker.json"
 CLUSTER_ID: Final = "dGFpbHBhY2stZW1iZWRkZQ"
 

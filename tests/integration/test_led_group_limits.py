@@ -24,7 +24,7 @@ from contracts.preflight import PreflightError
 from contracts.topics import ScaledGroup
 from tailpack.local import acls
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 
 async def join(connection: Connection, group: str, protocol_type: str, protocol: str) -> None:
@@ -155,7 +155,6 @@ def test_missing_rights_are_one_line_and_the_printed_ones_suffice_over_tls(secur
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_the_next_coordinator_keeps_the_plan_and_follows_further_ones(cluster, namespace, tmp_path):
     kafka = cluster.address()
     with ForeignGroup(kafka, namespace, tmp_path / "group") as group, leading(group) as leader:

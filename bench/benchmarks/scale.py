@@ -157,9 +157,7 @@ class _Mover:
     """A policy that moves a quarter of the partitions on request, and otherwise changes nothing."""
 
     name = "mover"
-
-    def __init__(self) -> None:
-        self.move_requested = False
+    move_requested = False
 
     def decide(self, observation: GroupObservation) -> Decision:
         names = observation.replica_names

@@ -101,7 +101,13 @@ class Node:
     def launch(self, jars: Path, state: NodeState) -> None:
         """Start the process and record its identity. Returns before the node serves clients."""
         with defer_stop_signals(), self.log.open("ab") as log:
-            command = [*self._java(jars), *JVM, *state.heap.split(), "kafka.Kafka", "server.properties"]
+            command = [
+                *self._java(jars),
+                *JVM,
+                *os.environ.get("KAFKA_HEAP_OPTS", state.heap).split(),
+                "kafka.Kafka",
+                "server.properties",
+            ]
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )

@@ -1,6 +1,5 @@
 """Write the configuration of an embedded Kafka node, and choose its ports."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -87,7 +86,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True, rename={"advertised_p
     @property
     def heap(self) -> str:
         """Java's heap limit. It is smaller in a cluster, so that three heaps fit into memory."""
-        return os.environ.get("KAFKA_HEAP_OPTS", "-Xmx384m" if len(self.quorum) == 1 else "-Xmx256m")
+        return "-Xmx384m" if len(self.quorum) == 1 else "-Xmx256m"
 
 
 def assign_ports(before: Sequence[NodeState | None], port: int) -> list[NodeState]:

@@ -83,10 +83,10 @@ class Records(_MemoryRecordsPy):  # type: ignore[misc]  # aiokafka ships no type
         raw = self._next_slice
         batch = super().next_batch()
         _count(len(raw or b""))
-        return None if raw is None else _Batch(batch, raw)
+        return None if raw is None else Batch(batch, raw)
 
 
-class _Batch:
+class Batch:
     """A batch that aiokafka unpacks, and unpacks again leniently if a header name is not UTF-8."""
 
     def __init__(self, batch: Any, raw: memoryview) -> None:

@@ -119,13 +119,13 @@ class Client:
 
     def _serve(self, message: Any, received_us: int, *, idle: bool) -> None:
         offsets = self._offsets[message.partition()]
-        offsets.begin([message.offset()])
+        offsets.begin(message.offset(), message.offset())
         finish_s = self._replica.begin(message.key(), idle=idle)
         time.sleep(max(0.0, finish_s - time.monotonic()))
         where, stamp_us = (message.topic(), message.partition(), message.offset()), message.timestamp()[1] * 1000
         event = Event(*where, message.key(), message.value(), (), stamp_us, received_us, NO_PLAN)
         topic, key, value = self._replica.finish(event)
-        self._send(self._named(topic), key, value, partial(offsets.end, [message.offset()]))
+        self._send(self._named(topic), key, value, partial(offsets.end, message.offset()))
 
     def _send(self, topic: str, key: bytes | None, value: bytes, then: Callable[[], object] = bool) -> None:
         def delivered(error: KafkaError | None, _: Any) -> None:

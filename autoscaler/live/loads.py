@@ -190,13 +190,13 @@ class LoadReader:
             _learn(known, partition, at_s, shares.get(number, 1.0))
         last_s, self._last_s, self.recent = self._last_s, at_s, None
         self.hidden = first_few((partition.hidden for partition in partitions if partition.hidden), "; ")
-        self.without_commit = frozenset(n for n, p in enumerate(partitions) if (p.committed, p.problem) == (None, ""))
+        self.without_commit = frozenset(n for n, p in enumerate(partitions) if p.committed is None and not p.problem)
         missing = [partition.problem for partition in partitions if partition.problem]
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         self.missing_data = f"{missing[0]}{more}; planning for the worst case" if missing else ""
         single = [n for n, known in enumerate(self._known) if known.rate is None and partitions[n].end is not None]
         if single:
-            listed = ", ".join(map(str, single[:5])) + (", …" if len(single) > 5 else "")
+            listed = first_few(map(str, single), ", ")
             raise NotReadyError(f"arrival rate of partition {listed}: needs two readings of the end offset")
         rates = self.rates()
         typical = sum(rates.values()) / len(rates)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -23,13 +24,14 @@ PROCESSES: Final = ("kafka", "order", "payment", "shipment", "notification", "au
 
 
 def measure(rate: int, seconds: float) -> Row:
-    """Run the demo with this many orders per second, and return cores and latencies. Raises BenchError."""
+    """Run the demo with this rate of orders at random times, and return cores and latencies. Raises BenchError."""
+    random = Random(1)
     samples = list[tuple[float, dict[tuple[int, str], float]]]()
     with TemporaryDirectory() as temporary:
         trace, whole_s = Path(temporary, "trace.csv"), round(WARM_UP_S + seconds + 4 * SAMPLE_S)
         rates = [round(rate * min(1.0, (second + 1) / WARM_UP_S)) for second in range(whole_s)]
-        times = ((second + number / events, number) for second, events in enumerate(rates) for number in range(events))
-        trace.write_text("at_s,partition\n" + "".join(f"{at_s},{number % 9}\n" for at_s, number in times))
+        orders = sorted((at + random.random(), random.randrange(9)) for at, n in enumerate(rates) for _ in range(n))
+        trace.write_text("at_s,partition\n" + "".join(f"{at_s},{number}\n" for at_s, number in orders))
 
         def sample(top: psutil.Process) -> None:
             for started_at in Path(temporary).glob("*/start_at"):

@@ -1,5 +1,6 @@
 """Measure how the autoscaler and its group scale with the number of members and partitions on one broker."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
@@ -15,6 +16,7 @@ import psutil
 from autoscaler.live.composition import LiveAutoscaler, StartupConfig
 from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
 from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_ADOPTION, TICK
+from autoscaler.live.plan_log import PlanLog
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
@@ -29,7 +31,7 @@ from loadgen.children import defer_stop_signals, python_module
 
 PLANS, QUICK_PLANS = 5, 2
 REST_S, QUICK_REST_S = 20.0, 6.0
-START_S, STOP_S, PLAN_S = 60.0, 20.0, 60.0
+BROKER_S, START_S, STOP_S, PLAN_S = 120.0, 60.0, 20.0, 60.0
 MAX_STARTING: Final = 4
 """Maximum number of members that start at the same time. Each needs a core for some tenths of a second."""
 DAY_S: Final = 86_400.0
@@ -49,6 +51,7 @@ class Scale(QuickBenchmark):
         """Start the members, move a quarter of the partitions several times, then measure without changes."""
         members, partitions = _size(case)
         row: Row = {"members": members, "partitions": partitions, "problem": ""}
+        os.environ.setdefault("KAFKA_HEAP_OPTS", f"-Xmx{384 + partitions // 8}m")  # a broker needs 0.1 MB for each
         with tools.kafka("scale", partitions) as connection, ExitStack() as stack:
             group = _Group(connection, members, partitions, stack)
             try:
@@ -77,6 +80,7 @@ class _Group:
         )  # fmt: skip
         self._launcher = ProcessLauncher(Path(folder), python_module("services.payment"), environ_of(connection))
         self._members, self._mover, self._stop = dict[str, ReplicaProcess](), _Mover(), Event()
+        PlanLog(connection, settings, deadline_s=BROKER_S)  # the broker first creates thousands of logs
         config = StartupConfig(settings, connection, self._mover, {})
         self._autoscaler = LiveAutoscaler(config, self._launcher, self._stop, warn=lambda _: None)
         stack.callback(self._autoscaler.close)
@@ -135,14 +139,13 @@ class _Group:
 
     def _counters(self) -> dict[str, float]:
         broker = next(child for child in psutil.Process().children() if "java" in child.name())
+        members = (psutil.Process(member.pid).cpu_times()[:2] for member in self._members.values())
         return {
             "ticks": self._value(TICK, "_count"),
             "ticks_s": self._value(TICK, "_sum"),
             "broker_cores": sum(broker.cpu_times()[:2]),
             "controller_cores": time.process_time(),
-            "members_cores": float(
-                sum(sum(psutil.Process(member.pid).cpu_times()[:2]) for member in self._members.values())
-            ),
+            "members_cores": float(sum(map(sum, members))),
             "journal_bytes": self._value(JOURNAL_BYTES),
         }
 
@@ -154,9 +157,7 @@ class _Mover:
     """A policy that moves a quarter of the partitions on request, and otherwise changes nothing."""
 
     name = "mover"
-
-    def __init__(self) -> None:
-        self.move_requested = False
+    move_requested = False
 
     def decide(self, observation: GroupObservation) -> Decision:
         names = observation.replica_names

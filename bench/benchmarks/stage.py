@@ -94,8 +94,7 @@ class Stage(QuickBenchmark):
             self._fill(connection, backlog)
             commits = self._commits(connection, processes, start, orders)
         first, last = commits[1 if len(commits) > MIN_COMMITS else 0], commits[-1]
-        wall_s, done = last.at_s - first.at_s, last.done - first.done
-        cpu_s = last.cpu_s - first.cpu_s
+        wall_s, cpu_s, done = last.at_s - first.at_s, last.cpu_s - first.cpu_s, last.done - first.done
         return {
             "stage": self.name,
             "instances": instances,
@@ -166,8 +165,7 @@ class Stage(QuickBenchmark):
 
 
 def _take_sample(processes: Sequence[Child], done: float) -> _Sample:
-    times = [psutil.Process(process.pid).cpu_times() for process in processes]
-    return _Sample(monotonic_s(), sum(spent.user + spent.system for spent in times), done)
+    return _Sample(monotonic_s(), sum(sum(psutil.Process(each.pid).cpu_times()[:2]) for each in processes), done)
 
 
 def _orders(run: str, count: int, partitions: int) -> Iterator[dict[Topic, Record]]:

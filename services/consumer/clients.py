@@ -18,8 +18,9 @@ from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from contracts.topics import AUTO_OFFSET_RESET
 from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking
 from services.consumer.assignor import PlanAssignor
-from services.consumer.connections import PromptFetcher, RecallingClient
+from services.consumer.connections import RecallingClient
 from services.consumer.coordinator import PlanCoordinator
+from services.consumer.fetching import BatchFetcher
 from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output, ProgressReporter, limit_batches
 from services.consumer.plan_reader import PlanReader
@@ -117,7 +118,7 @@ class Clients:
             starts.append(self.transactions.start)
         await run_all(*(retry_until(start, unreachable, deadline=deadline) for start in starts))
         await self._check_topics(deadline)
-        PromptFetcher.adopt(self.consumer)
+        BatchFetcher.adopt(self.consumer)
         self.consumer._client.open_fetch_connections(self._topics.events)
         self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
         self.assignor.group_generation = lambda: int(self.coordinator.generation)

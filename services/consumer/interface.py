@@ -95,7 +95,7 @@ class Options(Membership, Target):
         return min(self.retry_backoff_s * 2.0 ** min(failures - 1, 64), self.retry_backoff_max_s)
 
 
-class Event(msgspec.Struct, frozen=True):  # created in a quarter of a dataclass's time
+class Event(msgspec.Struct, frozen=True, gc=False):  # created in a quarter of a dataclass's time
     """One record of the input topic."""
 
     topic: str

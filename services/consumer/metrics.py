@@ -1,7 +1,7 @@
 """The metrics of a replica. Every metric has the labels `group` and `replica`. `vitals` supplies the values."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -55,13 +55,21 @@ class Buckets:
         self._counts = [0] * (len(self._bounds) + 1)
         self._sum = 0.0
 
-    def observe(self, *values: float) -> None:
-        """Count values. Negative ones, which two machines' clocks may cause, count as 0."""
-        bounds, counts = self._bounds, self._counts
-        for value in values:
-            counts[bisect_left(bounds, value)] += 1
-            if value > 0:
-                self._sum += value
+    def observe(self, value: float) -> None:
+        """Count a value. A negative one, which two machines' clocks may cause, counts as 0."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value if value > 0 else 0
+
+    def observe_since(self, begun_us: Sequence[int], now_us: int) -> None:
+        """Count the time from each of `begun_us` until `now_us` (µs)."""
+        bucket = bisect_left(self._bounds, (now_us - min(begun_us)) / 1e6)
+        shortest_s = (now_us - max(begun_us)) / 1e6
+        if shortest_s < 0 or bucket != bisect_left(self._bounds, shortest_s):
+            for one_us in begun_us:
+                self.observe((now_us - one_us) / 1e6)
+        else:  # as for most batches, one bucket contains them all
+            self._counts[bucket] += len(begun_us)
+            self._sum += (now_us * len(begun_us) - sum(begun_us)) / 1e6
 
     def count_up_to(self, bound: float) -> int:
         """Return the number of values up to one of the bounds."""

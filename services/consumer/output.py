@@ -169,15 +169,14 @@ class Committer:
         """Commit. Return whether the group has all offsets of done events. If not for `max_age_s`, events wait."""
         async with self._lock:
             self._queues.pass_over(self._coordinator.next_fetch_offsets)
-            is_committed = await self._commit()
-            self._queues.hold(monotonic_s() - self.last_confirmed_s > self._max_age_s)
+            done = {p: offset for p, queue in self._queues.items() if (offset := queue.committable_offset) is not None}
+            if is_committed := not done or await self._commit(done):
+                self.last_confirmed_s = monotonic_s()
+            if done or self._queues.is_held:  # else no event waits for a commit
+                self._queues.hold(monotonic_s() - self.last_confirmed_s > self._max_age_s)
             return is_committed
 
-    async def _commit(self) -> bool:
-        done = {p: offset for p, queue in self._queues.items() if (offset := queue.committable_offset) is not None}
-        if not done:
-            self.last_confirmed_s = monotonic_s()
-            return True
+    async def _commit(self, done: Mapping[int, int]) -> bool:
         # The broker may carry out an unanswered commit later. Only the same offset is safe until a rebalance voids it.
         offsets = {p: offset for p, offset in done.items() if self._unanswered.get(p, offset) == offset}
         # Checked and sent without an await in between. aiokafka's own commit() may wait for a coordinator first,
@@ -202,8 +201,6 @@ class Committer:
             return False
         for partition, offset in offsets.items():
             queues[partition].mark_committed(offset)
-        if offsets == done:
-            self.last_confirmed_s = monotonic_s()
         return offsets == done
 
     async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:

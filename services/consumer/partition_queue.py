@@ -8,15 +8,16 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from heapq import heappop, heappush
-from itertools import count, islice, repeat
-from typing import Any, Final, NamedTuple
+from itertools import count, islice
+from typing import Any, Final
 
-from contracts.clock import monotonic_s
+import msgspec
+
+from contracts.clock import monotonic_s, now_us
 from contracts.unpacking import MAX_POLL_BYTES, Unreadable
 from services.common.stage import MAX_UNCOMMITTED
+from services.consumer.interface import Event
 
 
 class OffsetTracker:
@@ -30,38 +31,37 @@ class OffsetTracker:
         self.skipped = 0
         """Number of offsets before `position` that held no event, such as aborted records and transaction markers."""
         self._committed: int | None = offset
-        self.in_flight: deque[int] = deque()
-        """Offsets of begun events from the first event that is not done, ascending."""
+        self.in_flight: deque[tuple[int, int, int]] = deque()
+        """Begun batches from the first that is not done, ascending: first and last offset, number of events."""
         self._done: set[int] = set()
         self.uncommitted = 0
         """Number of events that were begun and not committed. It is too high for a while if offsets have gaps."""
 
-    def begin(self, offsets: Sequence[int]) -> None:
-        """Note that these events, ascending, are handled from now on."""
-        self.in_flight.extend(offsets)
-        self.uncommitted += len(offsets)
+    def begin(self, first: int, last: int, events: int = 1) -> None:
+        """Note that the events from offset `first` to `last` are handled from now on, as a batch."""
+        self.in_flight.append((first, last, events))
+        self.uncommitted += events
 
-    def undo_begin(self, offsets: Sequence[int]) -> bool:
-        """Forget that these events were begun. Return False, without effect, if others were begun after them."""
-        if list(self.in_flight)[-len(offsets) :] != list(offsets):  # others were begun after them
+    def undo_begin(self, first: int) -> bool:
+        """Forget that the batch was begun. Return False, without effect, if others were begun after it."""
+        if not self.in_flight or self.in_flight[-1][0] != first:
             return False
-        for _ in offsets:
-            self.in_flight.pop()
-        self.uncommitted -= len(offsets)
+        self.uncommitted -= self.in_flight.pop()[2]
         return True
 
-    def end(self, offsets: Iterable[int]) -> None:
-        """Note that these events are done for good."""
+    def end(self, first: int) -> None:
+        """Note that the batch is done for good."""
         in_flight, done = self.in_flight, self._done
-        done.update(offsets)
-        while in_flight and in_flight[0] in done:
-            done.remove(in_flight[0])
-            self._advance(in_flight.popleft(), 1)
+        done.add(first)
+        while in_flight and in_flight[0][0] in done:
+            first, last, events = in_flight.popleft()
+            done.remove(first)
+            self._advance(first, last + 1, events)
 
-    def _advance(self, offset: int, events: int = 0) -> None:
-        if self.position != offset and self.position is not None:
-            self.skipped += offset - self.position
-        self.position = offset + events
+    def _advance(self, first: int, end: int, events: int = 0) -> None:
+        begin = first if self.position is None else self.position
+        self.skipped += end - begin - events
+        self.position = end
 
     @property
     def committable_offset(self) -> int | None:
@@ -71,7 +71,7 @@ class OffsetTracker:
     def mark_committed(self, offset: int) -> None:
         """Note that the group has committed `offset`."""
         self._committed = offset
-        end = self.in_flight[-1] + 1 if self.in_flight else self.position
+        end = self.in_flight[-1][1] + 1 if self.in_flight else self.position
         self.uncommitted = min(self.uncommitted, (end or offset) - offset)
 
     def clear_committed(self) -> None:
@@ -85,37 +85,15 @@ RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it 
 MAX_WAITING_BYTES: Final = MAX_POLL_BYTES
 """Backlog of all partitions, in bytes, at which nothing is polled while an event may start. Each partition's fetching
 pauses at its equal share."""
-MAX_HEAD_START_S: Final = 1.0
-"""Longest time before its poll at which an event may count as arrived, seconds. Its timestamp decides, so an old
+MAX_HEAD_START_US: Final = 1_000_000
+"""Longest time before its poll at which an event may count as arrived, µs. Its timestamp decides, so an old
 backlog is served before new events. A producer whose clock is wrong gains at most this."""
 
 
-class PolledRecord(NamedTuple):
-    """One record from the broker."""
+class Batch(msgspec.Struct, eq=False):  # created in a quarter of a dataclass's time
+    """Events of one partition that are handled, and retried, together."""
 
-    record: Any
-    received_us: int
-    """When the record was polled (µs since the epoch)."""
-    polled_s: float
-    """The same by the clock of the queues."""
-    size: int
-    """Bytes of key and value."""
-
-    @property
-    def arrived_s(self) -> float:
-        """Arrival time by which events of all partitions are ordered. It is never after the poll."""
-        age_s = self.received_us / 1e6 - self.record.timestamp / 1e3
-        return self.polled_s - (0.0 if age_s < 0 else age_s if age_s < MAX_HEAD_START_S else MAX_HEAD_START_S)
-
-
-_polled: Final = partial(tuple.__new__, PolledRecord)  # quicker than PolledRecord, of one tuple
-
-
-@dataclass(eq=False, slots=True)
-class Batch:
-    """Records of one partition that are handled, and retried, together."""
-
-    records: list[PolledRecord]
+    events: list[Event]
     failures: int = 0
     """Number of failed attempts."""
     is_late: bool = False
@@ -126,23 +104,24 @@ class Batch:
     @property
     def is_unreadable(self) -> bool:
         """Whether this is the single record that replaces a batch that cannot be read."""
-        return self.records[0].record.value.__class__ is Unreadable
+        return self.events[0].value.__class__ is Unreadable
 
 
 class PartitionQueue(OffsetTracker):
     """One partition while this replica owns it."""
 
     __slots__ = (
-        "__weakref__", "_due", "_idle", "_retried", "_running", "backlog", "backlog_bytes", "cut_off_reason",
-        "epoch", "generation", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset", "partition",
+        "__weakref__", "_due", "_has_unreadable", "_idle", "_polls", "_retried", "_running", "backlog",
+        "backlog_bytes", "cut_off_reason", "epoch", "generation", "is_dropped", "is_in_line", "is_open", "is_paused",
+        "next_fetch_offset", "partition",
     )  # fmt: skip
 
     def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
         super().__init__(offset)
         self.partition = partition
-        self.backlog: deque[PolledRecord] = deque()
+        self.backlog: deque[Event] = deque()
         self.backlog_bytes = 0
-        """Size of the backlog's keys and values."""
+        """Size of the backlog's keys and values. Events that start count with the mean size."""
         self.next_fetch_offset = offset
         """Offset after the last record fetched. None: unknown."""
         self.epoch = epoch
@@ -162,18 +141,22 @@ class PartitionQueue(OffsetTracker):
         self._due: deque[Batch] = deque()
         """Batches of `_retried` whose pause is over."""
         self._idle = asyncio.Event()
+        self._polls: deque[tuple[int, int]] = deque(maxlen=100)
+        """For each poll of the backlog, the offset after it, and the queues' clock minus the wall clock (µs)."""
+        self._has_unreadable = False
+        """Whether a batch was polled that cannot be read."""
 
-    def put(self, records: Sequence[Any], received_us: int, now_s: float) -> None:
-        """Append polled records, except those polled before."""
-        if self.cut_off_reason:
+    def put(self, events: Sequence[Event], polled_us: int, now_s: float) -> None:
+        """Append events, except those polled before. polled_us: `now_s` by the wall clock."""
+        if self.cut_off_reason or not events:
             return
-        first_new = -1 if self.next_fetch_offset is None else self.next_fetch_offset
-        new = [record for record in records if record.offset >= first_new]
-        sizes = [len(record.key or b"") + len(record.value or b"") for record in new]
-        self.backlog_bytes += sum(sizes)
-        self.backlog.extend(map(_polled, zip(new, repeat(received_us), repeat(now_s), sizes)))
-        if records:
-            self.next_fetch_offset = max(first_new, records[-1].offset + 1)
+        if events[0].offset < (self.next_fetch_offset or 0):
+            events = [event for event in events if event.offset >= (self.next_fetch_offset or 0)]
+        self._has_unreadable |= Unreadable in {event.value.__class__ for event in events}
+        self.backlog_bytes += _size(events)
+        self.backlog.extend(events)
+        self.next_fetch_offset = events[-1].offset + 1 if events else self.next_fetch_offset
+        self._polls.append((self.next_fetch_offset or 0, round(now_s * 1e6) - polled_us))
 
     def pass_over(self, offset: int) -> None:
         """Note that the log was read up to `offset`. Offsets before it that were not `put` hold no event."""
@@ -183,7 +166,7 @@ class PartitionQueue(OffsetTracker):
 
     def _pass_over_end(self) -> None:
         if not self.backlog and not self.in_flight and self.next_fetch_offset is not None:
-            self._advance(self.next_fetch_offset)
+            self._advance(self.next_fetch_offset, self.next_fetch_offset)
 
     @property
     def committable_offset(self) -> int | None:
@@ -201,12 +184,16 @@ class PartitionQueue(OffsetTracker):
         if not self._running and not self._retried:
             return True
         has_slot = len(self._running) + len(self._retried) < max_handlers
-        return has_slot and self.backlog[0].record.key not in self._busy_keys()
+        return has_slot and self.backlog[0].key not in self._busy_keys()
 
     @property
-    def next_arrived_s(self) -> float:
-        """Arrival time of the partition's next event, which must exist."""
-        return (self._due[0].records[0] if self._due else self.backlog[0]).arrived_s
+    def next_arrived_us(self) -> int:
+        """Arrival time of the next event, which must exist (µs): the order of all partitions. Never after the poll."""
+        event, polls = self._due[0].events[0] if self._due else self.backlog[0], self._polls
+        while polls[0][0] <= event.offset:
+            polls.popleft()
+        lead_us = event.received_us - event.timestamp_us
+        return polls[0][1] + event.received_us - (0 if lead_us < 0 else min(lead_us, MAX_HEAD_START_US))
 
     def start(self, max_events: int) -> Batch:
         """Take the next batch: one that is due for a retry, else up to `max_events` new events whose keys are free."""
@@ -214,13 +201,19 @@ class PartitionQueue(OffsetTracker):
             batch = self._due.popleft()
             self._retried.remove(batch)
         else:
-            batch, busy = Batch([]), self._busy_keys()
-            while self.backlog and len(batch.records) < max_events and self.backlog[0].record.key not in busy:
-                if batch.records and (batch.is_unreadable or self.backlog[0].record.value.__class__ is Unreadable):
+            backlog, busy = self.backlog, self._busy_keys()
+            count = 1 if busy or self._has_unreadable else min(max_events, len(backlog))
+            share = self.backlog_bytes // len(backlog)
+            events = [backlog.popleft()] if count == 1 else [backlog.popleft() for _ in range(count)]
+            while backlog and len(events) < max_events and backlog[0].key not in busy:
+                if Unreadable in (events[0].value.__class__, backlog[0].value.__class__):
                     break
-                batch.records.append(self.backlog.popleft())
-                self.backlog_bytes -= batch.records[-1].size
-            self.begin([polled.record.offset for polled in batch.records])
+                events.append(backlog.popleft())
+            self.backlog_bytes = self.backlog_bytes - share * len(events) if backlog else 0
+            self.begin(events[0].offset, events[-1].offset, len(events))
+            batch = Batch(events)
+        if batch.events[0].epoch != self.epoch:  # the partition was reopened under a newer plan
+            batch.events = [msgspec.structs.replace(event, epoch=self.epoch) for event in batch.events]
         self._running.append(batch)
         return batch
 
@@ -230,8 +223,9 @@ class PartitionQueue(OffsetTracker):
 
     def finish(self, batch: Batch) -> None:
         """Note that these events are done for good."""
-        self.end([polled.record.offset for polled in batch.records])
-        self._pass_over_end()
+        self.end(batch.events[0].offset)
+        if not self.in_flight and not self.backlog:
+            self._pass_over_end()
         self._mark_idle()
 
     def retry(self, batch: Batch) -> bool:
@@ -251,11 +245,11 @@ class PartitionQueue(OffsetTracker):
 
         A batch stays if a later event was begun, because that event would be served twice.
         """
-        for batch in sorted(self._retried, key=lambda batch: batch.records[0].record.offset, reverse=True):
-            if self.undo_begin([polled.record.offset for polled in batch.records]):
+        for batch in sorted(self._retried, key=lambda batch: batch.events[0].offset, reverse=True):
+            if self.undo_begin(batch.events[0].offset):
                 self._retried.remove(batch)
-                self.backlog.extendleft(reversed(batch.records))
-                self.backlog_bytes += sum(polled.size for polled in batch.records)
+                self.backlog.extendleft(reversed(batch.events))
+                self.backlog_bytes += _size(batch.events)
                 if batch in self._due:
                     self._due.remove(batch)
         self._mark_idle()
@@ -276,12 +270,16 @@ class PartitionQueue(OffsetTracker):
         return _keys_of((*self._running, *self._retried)) if self._running or self._retried else ()
 
     def _mark_idle(self) -> None:
-        if self.is_idle:
+        if not self.in_flight and not self._running and not self._idle.is_set():
             self._idle.set()
 
 
 def _keys_of(batches: Iterable[Batch]) -> set[bytes]:
-    return {polled.record.key for batch in batches for polled in batch.records} - {None}
+    return {event.key for batch in batches for event in batch.events if event.key is not None}
+
+
+def _size(events: Iterable[Event]) -> int:
+    return sum([len(event.key or b"") + len(event.value or b"") for event in events])
 
 
 class PartitionQueues:
@@ -292,10 +290,11 @@ class PartitionQueues:
         self._per_partition = per_partition
         self._batch_size = batch_size
         self._clock = clock
-        self._ready_queues: list[tuple[float, int, PartitionQueue]] = []
+        self._ready_queues: list[tuple[int, int, PartitionQueue]] = []
         """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
         self._tie_breakers = count()
-        self._startable = asyncio.Event()
+        self.startable = asyncio.Event()
+        """Set when an event may be ready to start."""
         self.early_commit = asyncio.Event()
         """Set when so many events are uncommitted that a partition may soon have to wait for a commit."""
         self.is_held = False
@@ -346,7 +345,7 @@ class PartitionQueues:
     def free_bytes(self) -> int:
         """Return how many bytes may be polled. 0: nothing may be polled until an event starts."""
         left = MAX_WAITING_BYTES - sum(queue.backlog_bytes for queue in self._queues.values())
-        return max(left, 0 if self._startable.is_set() else 1)
+        return max(left, 0 if self.startable.is_set() else 1)
 
     def pause(self, partition: int) -> None:
         """Start no further event of the partition until `resume`."""
@@ -378,12 +377,21 @@ class PartitionQueues:
         self[partition].cut_off_reason = reason
         self.full_partitions.discard(partition)
 
-    def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:
-        """Append polled records. Those of a partition that is not owned are ignored."""
+    def events_of(self, topic: str, partition: int, records: Iterable[Any]) -> list[Event]:
+        """Return unpacked records as events."""
+        queue, us = self._queues.get(partition), now_us()
+        epoch, token = (queue.epoch, queue.generation) if queue else (0, None)
+        return [
+            Event(topic, partition, r.offset, r.key, r.value, tuple(r.headers), r.timestamp * 1000, us, epoch, token)
+            for r in records
+        ]
+
+    def put(self, partition: int, events: Sequence[Event], polled_us: int) -> None:
+        """Append events, polled until `polled_us`. Those of a partition that is not owned are ignored."""
         queue = self._queues.get(partition)
         if queue is not None:
             waited = len(queue.backlog)  # before the poll
-            queue.put(records, received_us, self._clock())
+            queue.put(events, polled_us, self._clock())
             self._check_fetch_limits(queue, waited)
             self._offer(queue)
 
@@ -392,29 +400,37 @@ class PartitionQueues:
         for partition in positions.keys() & self._queues.keys():
             self._queues[partition].pass_over(positions[partition])
 
-    def take(self) -> tuple[PartitionQueue, Batch] | None:
-        """Start the event or batch that arrived first, of all that may start now. Return None if none may."""
-        while self._ready_queues and not self.is_held:
-            queue = heappop(self._ready_queues)[-1]
+    def take(self, returned: PartitionQueue | None = None) -> tuple[PartitionQueue, Batch] | None:
+        """Start the batch that arrived first, of all that may start now, or `returned` from its handler. None: none."""
+        ready = self._ready_queues
+        if returned is not None and not returned.is_in_line and returned.may_start(self._per_partition):
+            if not self.is_held and (not ready or returned.next_arrived_us <= ready[0][0]):
+                return returned, self._start(returned)
+            self._offer(returned)
+        while ready and not self.is_held:
+            queue = heappop(ready)[-1]
             queue.is_in_line = False
             if queue.may_start(self._per_partition):
-                batch = queue.start(self._batch_size)
-                if queue.uncommitted >= MAX_UNCOMMITTED // 2:
-                    self.early_commit.set()
-                if queue.partition in self.full_partitions:
-                    self._check_fetch_limits(queue)
-                if self._per_partition > 1:
-                    self._offer(queue)
-                return queue, batch
-        self._startable.clear()
+                return queue, self._start(queue)
+        self.startable.clear()
         return None
+
+    def _start(self, queue: PartitionQueue) -> Batch:
+        batch = queue.start(self._batch_size)
+        if queue.uncommitted >= MAX_UNCOMMITTED // 2:
+            self.early_commit.set()
+        if queue.partition in self.full_partitions:
+            self._check_fetch_limits(queue)
+        if self._per_partition > 1:
+            self._offer(queue)
+        return batch
 
     def hold(self, is_held: bool) -> None:
         """If `is_held`, let no event start. Else let events start, also in partitions that waited for a commit."""
         self.is_held = is_held
         for queue in self._queues.values():
             self._offer(queue)
-        self._startable.set()
+        self.startable.set()
 
     def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the partition, or the key, may start."""
@@ -426,10 +442,6 @@ class PartitionQueues:
         if queue.retry(batch):
             asyncio.get_running_loop().call_later(after_s, self._due, queue, batch)
 
-    async def wait_until_startable(self) -> None:
-        """Wait until an event may be ready to start."""
-        await self._startable.wait()
-
     def _due(self, queue: PartitionQueue, batch: Batch) -> None:
         queue.make_due(batch)
         self._offer(queue)
@@ -438,8 +450,8 @@ class PartitionQueues:
         if not queue.is_in_line and queue.may_start(self._per_partition):
             queue.is_in_line = True
             if not self._ready_queues:
-                self._startable.set()
-            heappush(self._ready_queues, (queue.next_arrived_s, next(self._tie_breakers), queue))
+                self.startable.set()
+            heappush(self._ready_queues, (queue.next_arrived_us, next(self._tie_breakers), queue))
 
     def _check_fetch_limits(self, queue: PartitionQueue, waited: int = 0) -> None:
         partition, backlog, share = queue.partition, len(queue.backlog), MAX_WAITING_BYTES // len(self._queues)

@@ -221,6 +221,7 @@ class PlanConsumer:
             busy_s=self._busy_s or (lambda: self._server.busy_s),
             latencies=self._latencies,
         )
+        clients.consumer._fetcher.events_of = queues.events_of
         clients.progress.snapshot = self._vitals.progress
         clients.assignor.owned_partitions = lambda: queues.owned_partitions
         clients.coordinator.callbacks, clients.coordinator.lease = self._membership, self._lease

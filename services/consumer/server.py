@@ -66,13 +66,12 @@ class Server:
         """Serve until cancelled. Close the queues before, because an event that is cancelled is not committed."""
         task = asyncio.current_task()
         assert task is not None
+        work: tuple[PartitionQueue, Batch] | None = None
         while True:
             if self._lease.is_expired:
                 await self._lease.wait_until_valid()
-            if (work := self._queues.take()) is None:
-                await self._queues.wait_until_startable()
-            else:
-                await self._serve(*work, task)
+            work = self._queues.take(work and work[0])
+            await (self._serve(*work, task) if work else self._queues.startable.wait())
 
     async def watch(self) -> None:
         """Raise the error of an awaitable that a handler returned, if that error ends the consumer."""
@@ -83,15 +82,15 @@ class Server:
         return monotonic_s() - min(began_s for began_s, _ in self._calls.values()) if self._calls else 0.0
 
     async def _serve(self, queue: PartitionQueue, batch: Batch, task: "asyncio.Task[None]") -> None:
-        events = _events_of(batch, queue)
+        events = batch.events
         began_s = self._limit_time(batch, task)
         error: Exception | None = None
         completion: Awaitable[object] | None = None
         try:
-            with traces.work(self._group, events, batch.span_context) as batch.span_context:
-                if batch.is_unreadable:
-                    raise Refused(batch.records[0].record.value.reason)
+            if traces.on is None and not batch.is_unreadable:
                 completion = await self._handle(events)
+            else:
+                completion = await self._handle_traced(batch)
         except asyncio.CancelledError:
             if task.cancelling() > batch.is_late:  # the replica stops
                 raise
@@ -100,29 +99,38 @@ class Server:
         except Exception as raised:
             error = raised
         finally:
-            spent_s = monotonic_s() - began_s
+            self.busy_s += monotonic_s() - began_s
             del self._calls[batch]
             if batch.is_late:
                 batch.is_late = False
                 task.uncancel()
-            self._queues.handler_returned(queue, batch)
-        self.busy_s += spent_s
         if error is not None:
+            self._queues.handler_returned(queue, batch)
             await self._handle_failure(queue, batch, events, error)
         else:
+            queue.handler_returned(batch)
             self._count(events)
             if completion is None:
                 queue.finish(batch)
             else:
                 self._finish_later(queue, batch, completion, events)
 
+    async def _handle_traced(self, batch: Batch) -> Awaitable[object] | None:
+        with traces.work(self._group, batch.events, batch.span_context) as batch.span_context:
+            if batch.is_unreadable:
+                raise Refused(batch.events[0].value.reason)  # type: ignore[union-attr]
+            return await self._handle(batch.events)
+
     def _count(self, events: Sequence[Event]) -> None:
+        done_us, polled_us = now_us(), events[0].received_us
         self.events_handled += len(events)
-        done_us = now_us()
-        for event in events:
-            self.latency_counts[bisect_left(self._bounds_us, done_us - event.received_us)] += 1
-        if self._latencies is not None:
-            self._latencies.observe(*[(done_us - event.timestamp_us) / 1e6 for event in events])
+        polls = [polled_us] if polled_us == events[-1].received_us else [event.received_us for event in events]
+        for polled_us in polls:
+            self.latency_counts[bisect_left(self._bounds_us, done_us - polled_us)] += len(events) // len(polls)
+        if self._latencies is not None and len(events) == 1:
+            self._latencies.observe((done_us - events[0].timestamp_us) / 1e6)
+        elif self._latencies is not None:
+            self._latencies.observe_since([event.timestamp_us for event in events], done_us)
 
     def _limit_time(self, batch: Batch, future: "asyncio.Future[Any]") -> float:
         """Cancel `future`, which works on the batch from now on, after the time-out. Return the time."""
@@ -156,7 +164,7 @@ class Server:
         if isinstance(error, Refused) or batch.failures >= self._options.attempts:
             return False
         self.attempts_retried += 1
-        first = batch.records[0].record
+        first = batch.events[0]
         log.info(
             "Partition %d, offset %d: attempt %d of %d failed: %s",
             first.partition, first.offset, batch.failures, self._options.attempts, describe_error(error),
@@ -199,14 +207,6 @@ class Server:
 
     def _timeout_error(self, what: str) -> TimeoutError:
         return TimeoutError(f"{what} was not done within {self._timeout_s:g} s (handler_timeout_s)")
-
-
-def _events_of(batch: Batch, queue: PartitionQueue) -> list[Event]:
-    epoch, generation = queue.epoch, queue.generation
-    return [
-        Event(r.topic, r.partition, r.offset, r.key, r.value, r.headers, r.timestamp * 1000, us, epoch, generation)
-        for r, us, *_ in batch.records
-    ]
 
 
 MAX_ERROR_CHARS: Final = 1000

@@ -170,7 +170,7 @@ class Vitals:
 
 
 def _oldest_s(queue: PartitionQueue) -> float:
-    return max(0.0, now_us() / 1e6 - queue.backlog[0].record.timestamp / 1e3) if queue.backlog else 0.0
+    return max(0.0, now_us() / 1e6 - queue.backlog[0].timestamp_us / 1e6) if queue.backlog else 0.0
 
 
 def shorten_reasons(reasons: Sequence[str]) -> tuple[str, ...]:

@@ -34,8 +34,8 @@ READY_DEADLINE_S: Final = 90.0
 """Maximum time to start. After a kill, a broker first recovers its logs, which is slow on a slow disk."""
 FORMAT_DEADLINE_S: Final = 90
 STOP_DEADLINE_S: Final = 30.0
-JVM: Final = ("-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Options that save CPU (serial collector, C1 compiler), because all processes of a run share the cores."""
+JVM: Final = ("-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:CompileThresholdScaling=0.1")
+"""Options that save CPU (serial collector, early and only C1), because all processes of a run share the cores."""
 STATE_FILE: Final = "broker.json"
 CLUSTER_ID: Final = "dGFpbHBhY2stZW1iZWRkZQ"
 
@@ -101,7 +101,8 @@ class Node:
     def launch(self, jars: Path, state: NodeState) -> None:
         """Start the process and record its identity. Returns before the node serves clients."""
         with defer_stop_signals(), self.log.open("ab") as log:
-            command = [*self._java(jars), *JVM, state.heap, "kafka.Kafka", "server.properties"]
+            heap = os.environ.get("KAFKA_HEAP_OPTS", state.heap)
+            command = [*self._java(jars), *JVM, heap, "kafka.Kafka", "server.properties"]
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )
@@ -158,8 +159,7 @@ class Broker:
         is_planned: bool | None = None,
     ) -> None:
         self.folder = folder or default_folder()
-        self._properties = properties
-        self._advertised_port = advertised_port
+        self._properties, self._advertised_port = properties, advertised_port
         existing = self._existing_nodes()
         if brokers and existing and brokers != existing:
             what = f"holds a Kafka of {existing} broker{'s' if existing > 1 else ''}, not {brokers}"

@@ -10,6 +10,8 @@ import psutil
 FULL_CPU_SHARE: Final = 0.95
 """The machine counts as saturated if all cores together are busy for more than this share of the time."""
 
+MEMORY_EVERY_S: Final = 10.0  # a measurement of memory takes the kernel 3 ms a process
+
 
 class Usage(msgspec.Struct, kw_only=True):
     """CPU and memory of one process during a run. Memory is PSS on Linux, and unshared memory (USS) elsewhere."""
@@ -33,33 +35,31 @@ class ResourceMeter:
         self.peak_mib = 0.0
         self.full_s = 0.0
         """Seconds in which all cores of this machine were busy. A caller may reset it to 0."""
-        self._cores: tuple[float, float] | None = None
-        """Busy and idle seconds of all cores at the last sample."""
-        self._last: dict[tuple[str, int], tuple[float, float]] = {}
+        self._cores: tuple[float, float] | None = None  # busy and idle seconds of all cores at the last sample
+        self._last: dict[tuple[str, int], tuple[float, float, float, float]] = {}
+        """Process → its CPU time and when it was read, its memory in MiB and when it was measured (seconds)."""
 
     def sample(self, processes: Mapping[str, int], now: float) -> float:
-        """Measure processes (name → pid), and return the sum of their memory in MiB. Ended processes are ignored.
-
-        now: monotonic time, s.
-        """
+        """Measure processes (name → pid) at monotonic time `now`. Return their memory, MiB, without ended processes."""
         total = 0.0
         for name, pid in processes.items():
+            before = self._last.get((name, pid))
             try:
                 process = psutil.Process(pid)
-                with process.oneshot():
-                    times = process.cpu_times()
-                    memory = process.memory_full_info()
+                cpu_s = sum(process.cpu_times()[:2])
+                mib, measured_s = before[2:] if before else (0.0, now - MEMORY_EVERY_S)
+                if now - measured_s >= MEMORY_EVERY_S:
+                    memory, measured_s = process.memory_full_info(), now
+                    mib = getattr(memory, "pss", memory.uss) / 2**20
             except psutil.Error:
                 continue
-            mib = getattr(memory, "pss", memory.uss) / 2**20
             total += mib
             usage = self.usages.setdefault(name, Usage(name=name))
             usage.peak_mib = max(usage.peak_mib, mib)
-            cpu = times.user + times.system
-            if before := self._last.get((name, pid)):
-                usage.cpu_s += cpu - before[0]
+            if before:
+                usage.cpu_s += cpu_s - before[0]
                 usage.watched_s += now - before[1]
-            self._last[name, pid] = (cpu, now)
+            self._last[name, pid] = (cpu_s, now, mib, measured_s)
         self.peak_mib = max(self.peak_mib, total)
         self._measure_cores()
         return total

@@ -16,6 +16,8 @@ from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch, take_turns
 from odd_headers import odd_batch
 
 from contracts.unpacking import Records, limit_unpacking, poll_limit
+from services.consumer import fetching
+from services.consumer.fetching import BatchFetcher
 
 CHECKS = Checks()
 
@@ -191,6 +193,35 @@ async def poll_is_limited() -> None:
         assert list(polled) == [ZERO]
         assert not f.fetcher._records
         assert [f.assignment.state_value(at).position for at in (ZERO, ONE)] == [polled[ZERO][-1].offset + 1, 0]
+
+
+@CHECKS.of("a poll hands over chunks of records from its position on, up to its limit, and the next poll continues")
+async def chunks() -> None:
+    limit_unpacking()
+    async with Fetching() as f:
+        BatchFetcher.adopt(f.consumer)
+        f.fetcher.events_of = lambda topic, partition, records: records
+        f.change(ZERO, positions={ZERO: 1})
+        await f.respond(lambda: None)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fetching, "CHUNK_RECORDS", 2)
+            polls = [await f.fetcher.fetched_records(set(), max_records=1) for _ in range(3)]
+        assert [[one.offset for one in polled.get(ZERO, ())] for polled in polls] == [[1], [2], []]
+        assert f.assignment.state_value(ZERO).position == 3
+
+
+@CHECKS.of("an error of one partition is raised after the events of another were returned")
+async def error_later() -> None:
+    async with Fetching() as f:
+        BatchFetcher.adopt(f.consumer)
+        f.fetcher.events_of = lambda topic, partition, records: records
+        f.change(ZERO, ONE, positions={ZERO: 0, ONE: 0})
+        await f.respond(lambda: None)
+        f.fetcher._set_error(ONE, OffsetOutOfRangeError())
+        polled = await f.fetcher.fetched_records(set(), max_records=9)
+        assert {at: [one.offset for one in events] for at, events in polled.items()} == {ZERO: [0, 1, 2]}
+        with pytest.raises(OffsetOutOfRangeError):
+            await f.fetcher.fetched_records(set(), max_records=9)
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -12,7 +12,7 @@ from typing import Any
 import aiokafka
 import pytest
 from aiokafka.client import AIOKafkaClient
-from aiokafka.consumer.fetcher import Fetcher
+from aiokafka.consumer.fetcher import Fetcher, PartitionRecords
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
 
@@ -49,8 +49,11 @@ producer.transaction_manager.TransactionManager: is_fatal_error() wait_for_trans
     transactional_id producer_id producer_epoch
 record.default_records._DefaultRecordBatchPy: _maybe_uncompress() _read_msg(decode_varint) _buffer
 consumer.fetcher.Fetcher: _notify(future) _records _wait_consume_future
-    _get_actions_per_node(assignment) _in_flight _pending_tasks
+    _get_actions_per_node(assignment) fetched_records(partitions,timeout,max_records)
+    _proc_fetch_request(assignment,node_id,request) _in_flight _pending_tasks
 protocol.fetch.FetchRequest: _max_wait_ms
+consumer.fetcher.FetchResult: _partition_records
+consumer.fetcher.PartitionRecords: _consumer_record(tp,record) _records next_fetch_offset
 conn.AIOKafkaConnection: close(reason,exc) _requests _last_action _request_timeout
 cluster.ClusterMetadata: brokers()
 coordinator.protocol.ConsumerProtocolMemberMetadata: __init__(args,kwargs)
@@ -67,7 +70,7 @@ producer.message_accumulator.MessageAccumulator: _batch_ttl _batch_size
 consumer.subscription_state.Subscription: active assignment _reassignment_in_progress
 """
 """Class: methods that are overridden or called, with their parameters, and attributes that are read or set."""
-EXTENDED = (AIOKafkaClient, Fetcher, GroupCoordinator, Sender, TxnOffsetCommitHandler)
+EXTENDED = (AIOKafkaClient, Fetcher, GroupCoordinator, PartitionRecords, Sender, TxnOffsetCommitHandler)
 FILES = [*sorted(Path(services.consumer.__file__).parent.glob("*.py")), Path(unpacking.__file__)]
 
 

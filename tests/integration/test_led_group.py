@@ -18,7 +18,7 @@ from contracts.connection import Connection
 from contracts.journal import ReplicaChange
 from contracts.preflight import PreflightError
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])

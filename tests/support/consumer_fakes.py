@@ -1,7 +1,7 @@
 """Fakes of the consumer's unit tests: records, a group that answers at once, and replicas in scripted rebalances."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ from contracts.plan import Eviction, PlanRecord
 from contracts.progress import RebalanceKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.handover import Handover
-from services.consumer.interface import ListenerCalls, Listeners, Options
+from services.consumer.interface import Event, ListenerCalls, Listeners, Options
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
 from services.consumer.output import Committer
@@ -23,23 +23,18 @@ from services.consumer.server import Server
 TOPIC = "payments.requested"
 
 
-@dataclass(frozen=True)
-class Record:
-    offset: int
-    timestamp: int = 0
-    key: bytes | None = None
-    partition: int = 0
-    topic: str = TOPIC
-    value: bytes | None = b"value"
-    headers: tuple[tuple[str, bytes], ...] = ()
+def Record(  # noqa: N802
+    offset: int, timestamp: int = 0, key: bytes | None = None, value: bytes | None = b"value", received_us: int = 1
+) -> Event:
+    return Event(TOPIC, 0, offset, key, value, (), timestamp * 1000, received_us, 0)
 
 
-def records(first: int, count: int, *, timestamp: int = 0) -> list[Record]:
+def records(first: int, count: int, *, timestamp: int = 0) -> list[Event]:
     return [Record(offset, timestamp, f"key-{offset}".encode()) for offset in range(first, first + count)]
 
 
-def offsets(polled: Any) -> list[int]:
-    return [record.record.offset for record in polled]
+def offsets(events: Iterable[Event]) -> list[int]:
+    return [event.offset for event in events]
 
 
 async def eventually(condition: Callable[[], bool]) -> None:

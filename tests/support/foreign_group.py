@@ -55,6 +55,8 @@ class ForeignGroup:
     """Empty: the name of the replica."""
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     _stop: Event = field(default_factory=Event)
+    _read: dict[str, int] = field(default_factory=dict)
+    _lines: dict[str, list[tuple[int, str, list[int]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.topic, self.events = f"{self.name}.events", self.folder / "events"
@@ -120,11 +122,15 @@ class ForeignGroup:
         assert producer.flush(DEADLINE_S) == 0
 
     def logs(self) -> dict[str, list[tuple[int, str, list[int]]]]:
-        found: dict[str, list[tuple[int, str, list[int]]]] = {}
+        """Return consumer → the lines of its log. Only new lines are read, so that asking often costs little."""
         for file in sorted(self.events.iterdir()):
-            lines = [line.split() for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
-            found[file.name] = [(int(at), kind, [*map(int, rest)]) for at, kind, *rest in lines]
-        return found
+            with file.open("rb") as log:
+                log.seek(self._read.get(file.name, 0))
+                whole = b"".join(line for line in log if line.endswith(b"\n"))
+            self._read[file.name] = self._read.get(file.name, 0) + len(whole)
+            lines = map(str.split, whole.decode().splitlines())
+            self._lines.setdefault(file.name, []).extend((int(at), kind, [*map(int, of)]) for at, kind, *of in lines)
+        return self._lines
 
     def owners(self, pids: Mapping[str, int] | None = None) -> dict[int, str]:
         """Return partition → consumer, by the callbacks of the consumers that run. pids: their processes, if known."""
@@ -141,7 +147,7 @@ class ForeignGroup:
         ends = end_offsets(self.kafka, self.topic)
         expected = {(number, offset) for number, end in enumerate(ends) for offset in range(end)}
 
-        wait_for(lambda: expected <= {*self.handled()}, f"{len(expected)} events served")
+        wait_for(lambda: expected <= {*self.handled()}, f"{len(expected)} events served", deadline_s=180)
         return self.handled()
 
     def handled(self) -> list[tuple[int, int]]:

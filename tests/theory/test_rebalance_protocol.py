@@ -167,7 +167,7 @@ PLANTED_FAULTS = {
     ),
     "a member that keeps its claims after a loss": (
         {(Handover, "lose_all"): _keep_partitions},
-        "two members own the same partition|the committed offset .* goes back",
+        "two members own the same partition|the committed offset .* goes back|a needless repeat",
     ),
     "commits in the middle of a join, under any generation": (
         {

@@ -8,6 +8,7 @@ IDLE_EVERY_S: Final = 0.25
 """Time between two readings of the committed offsets."""
 REBALANCE_EVERY_S: Final = 0.05
 """The same during a rebalance."""
+MAX_PARTITIONS: Final = 200  # so many are read, which is cheap
 WINDOW_S: Final = 60.0
 """The commit interval is learned from this much time without a rebalance."""
 

@@ -12,7 +12,7 @@ from aiokafka import errors
 from aiokafka.errors import NoError, for_code
 
 from autoscaler.live.foreign import wire
-from autoscaler.live.foreign.commits import IDLE_EVERY_S, REBALANCE_EVERY_S
+from autoscaler.live.foreign.commits import IDLE_EVERY_S, MAX_PARTITIONS, REBALANCE_EVERY_S
 from autoscaler.live.foreign.members import COOPERATIVE, Member, assign
 from autoscaler.live.foreign.membership import Membership, View
 from autoscaler.live.foreign.wire import PLANNER, Partitions, read_assignment, read_subscription
@@ -85,7 +85,8 @@ class Leader(Membership):
         return self._due.is_set()
 
     async def _read_commits(self, *, rebalances: bool) -> None:
-        committed = await self._coordinator.committed(self._topic, self._counts.get(self._topic, 0))
+        count = min(self._counts.get(self._topic, 0), MAX_PARTITIONS)
+        committed = await self._coordinator.committed(self._topic, count)
         self.commits.observe(monotonic_s(), committed, rebalances=rebalances)
         for pause_s in self.commits.pauses(self._began_s, self._ended_s) if self._ended_s else ():
             self._pauses_s.put(pause_s)

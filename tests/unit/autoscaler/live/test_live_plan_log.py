@@ -54,7 +54,7 @@ class FakeProducer:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> PlanLog:
     monkeypatch.setattr(plan_log, "Producer", FakeProducer)
-    monkeypatch.setattr(plan_log, "_read_plans", lambda *_: SimpleNamespace(newest=None, highest_epoch=0, unusable=""))
+    monkeypatch.setattr(plan_log, "read_plans", lambda *_: SimpleNamespace(newest=None, highest_epoch=0, unusable=""))
     return PlanLog(Connection(bootstrap_servers="nowhere:1"))
 
 

@@ -118,7 +118,7 @@ async def test_no_event_starts_while_too_many_of_its_partition_are_uncommitted(m
     started = []
     while work := s.queues.take():
         queue, batch = work
-        started.append((queue.partition, batch.records[0].record.offset))
+        started.append((queue.partition, batch.events[0].offset))
         s.queues.handler_returned(*work)
         if queue.partition:
             queue.finish(batch)

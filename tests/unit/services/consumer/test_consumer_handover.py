@@ -101,7 +101,7 @@ async def test_a_partition_with_a_slow_event_continues_if_it_stays_after_all():
         await asyncio.sleep(0)
     assert s.group.take_log() == []
     queue, batch = s.queues.take()
-    assert offsets(batch.records) == [1]
+    assert offsets(batch.events) == [1]
     assert queue.position == 1
 
 
@@ -354,7 +354,7 @@ async def test_an_eager_replica_stops_before_the_join_and_continues_with_its_bac
     await s.rebalance(2, 1, 2, handed_over={2: HandedOverOffset(9, 0)})
     assert s.group.take_log()[-2:] == ["taken [1, 2]", "fetch [1, 2] from {2: 9}"]
     assert s.queues.owned_partitions == {1, 2}
-    assert offsets(s.queues.take()[1].records) == [0]
+    assert offsets(s.queues.take()[1].events) == [0]
 
 
 @pytest.mark.parametrize(("generation", "member_id"), [(3, "me-1"), (2, "me-2")])

@@ -51,7 +51,7 @@ async def test_a_paused_partition_starts_nothing_until_it_is_resumed():
     assert consumer._queues.take() is None
     consumer.resume(3)
     assert not consumer._queues[3].is_paused
-    await asyncio.wait_for(consumer._queues.wait_until_startable(), 1)
+    await asyncio.wait_for(consumer._queues.startable.wait(), 1)
 
 
 async def test_an_attempt_is_retried_until_the_broker_is_back():

@@ -113,3 +113,12 @@ def test_a_blocked_event_loop_is_reported(monkeypatch: pytest.MonkeyPatch):
 
     status, body = asyncio.run(statuses())
     assert (status, b"event loop has been blocked" in body) == (503, True)
+
+
+@pytest.mark.parametrize("begun_us", [[999_000], [999_000, 998_000], [0, 999_000], [1_500_000, 999_000]])
+def test_a_batch_is_counted_like_its_events(begun_us):
+    batch, single = Buckets(LATENCY, 0.5), Buckets(LATENCY, 0.5)
+    batch.observe_since(begun_us, 1_000_000)
+    for one_us in begun_us:
+        single.observe((1_000_000 - one_us) / 1e6)
+    assert batch.collect({"group": "g"}).samples == single.collect({"group": "g"}).samples

@@ -24,7 +24,7 @@ from contracts.preflight import PreflightError
 from contracts.topics import ScaledGroup
 from tailpack.local import acls
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.long]
 
 
 async def join(connection: Connection, group: str, protocol_type: str, protocol: str) -> None:
@@ -154,7 +154,6 @@ def test_missing_rights_are_one_line_and_the_printed_ones_suffice_over_tls(secur
             assert carried_out(leader, group, plan(1, wanted))
 
 
-@pytest.mark.long
 def test_the_next_coordinator_keeps_the_plan_and_follows_further_ones(cluster, namespace, tmp_path):
     kafka = cluster.address()
     with ForeignGroup(kafka, namespace, tmp_path / "group") as group, leading(group) as leader:

@@ -21,6 +21,7 @@ from autoscaler.live.foreign.membership import Membership, View
 from autoscaler.live.foreign.packed import LONGEST, key_of, pack, unpack
 from autoscaler.live.foreign.wire import PLANNER, Partitions, Subscription
 from contracts.clock import monotonic_s
+from contracts.plan import PlanRecord
 
 POLL_S: Final = 0.05
 """Interval at which the group is read while it carries out a plan."""
@@ -107,9 +108,8 @@ class Planner(Membership):
             is_published = False
         elif self._epoch and monotonic_s() - self._beat_s >= self._settings.heartbeat_s:
             await self._beat()
-        if not is_published:
-            return self._see(found, members, targets, None)
-        return self._see(found, members, targets, self._owners_of(targets, members) == owners)
+        follows = self._owners_of(targets, members) == owners if is_published and owners == self._owners else None
+        return self._see(found, members, targets, plan, follows)
 
     def _is_of_another(self, carried: str | None) -> bool:
         """Return whether another autoscaler has this membership. After a restart, adopt the plan that it carries."""
@@ -119,10 +119,15 @@ class Planner(Membership):
         return bool(carried) and carried not in self._racks
 
     def _see(
-        self, found: Any, members: Sequence[Member], targets: Mapping[str, Partitions], follows: bool | None
+        self,
+        found: Any,
+        members: Sequence[Member],
+        targets: Mapping[str, Partitions],
+        plan: PlanRecord | None,
+        follows: bool | None,
     ) -> bool:
         """Update the view. follows: whether the target of the coordinator is the plan; None: it has none yet."""
-        plan, at_s, (epoch, target_epoch) = self._given[0], monotonic_s(), found[4:6]
+        at_s, (epoch, target_epoch) = monotonic_s(), found[4:6]
         listed = [one for one in found[7] if one[0] != PLANNER]
         places = {one[0]: _partitions(one[8]) for one in listed}
         settled = bool(follows) and places == targets and {target_epoch} >= {epoch, *(one[3] for one in listed)}

@@ -101,8 +101,8 @@ class Node:
     def launch(self, jars: Path, state: NodeState) -> None:
         """Start the process and record its identity. Returns before the node serves clients."""
         with defer_stop_signals(), self.log.open("ab") as log:
-            heap = os.environ.get("KAFKA_HEAP_OPTS", state.heap)
-            command = [*self._java(jars), *JVM, heap, "kafka.Kafka", "server.properties"]
+            heap = os.environ.get("KAFKA_HEAP_OPTS", state.heap).split()  # as Kafka's own scripts do
+            command = [*self._java(jars), *JVM, *heap, "kafka.Kafka", "server.properties"]
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )

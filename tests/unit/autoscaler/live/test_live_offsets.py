@@ -11,6 +11,7 @@ from autoscaler.live.offsets import (
     EARLIEST,
     FAILURES_BEFORE_RECONNECT,
     OPEN_TRANSACTION_S,
+    PARTITIONS_PER_REQUEST,
     UNCOMMITTED,
     OffsetReader,
 )
@@ -156,6 +157,17 @@ def test_an_unknown_offset_is_none_with_a_reason_and_affects_no_other_partition(
         setattr(consumer, name, value)
     assert lags(reader) == known
     assert any(named in one.problem for one in reader.read()[1])
+
+
+def test_offsets_of_a_large_topic_are_read_by_several_requests(
+    reader: OffsetReader, consumer: FakeConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = 2 * PARTITIONS_PER_REQUEST + 1
+    consumer.described = Described({number: Led() for number in range(many)})
+    monkeypatch.setattr(
+        consumer, "_answer", lambda known, at, _: [replace(known[0], partition=p.partition) for p in at]
+    )
+    assert lags(reader) == [10] * many
 
 
 def test_slow_metadata_delays_a_start(reader: OffsetReader, consumer: FakeConsumer) -> None:

@@ -121,7 +121,7 @@ def test_members_that_belong_to_no_replica_are_listed_and_go_on(kafka, namespace
         assert "belong to no replica" in line
         assert "set client.id or group.instance.id" in line
         group.load()
-        assert group.served()
+        wait_for(group.handled, "served events")
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_missing_rights_are_one_line_and_the_printed_ones_suffice_over_tls(secur
         scaled = ScaledGroup(topic=group.topic, group=group.name)
         group.start(NAMES[0])
         wait_for(group.owners, "its partitions")
-        with pytest.raises(PreflightError, match="no right to lead it; allow READ on the group") as refused:
+        with pytest.raises(PreflightError, match="no right to join it; allow READ on the group") as refused:
             inspect(connection, settings_of(group.topic, group.name))
         assert len(str(refused.value).splitlines()) == 1
         acls.create(plain, {"leader": acls.of_group("led", scaled)["autoscaler"]}, {})
@@ -168,5 +168,5 @@ def test_the_next_coordinator_keeps_the_plan_and_follows_further_ones(cluster, n
         moved = {number: NAMES[(number + 1) % 3] for number in range(group.partitions)}
         assert carried_out(leader, group, plan(2, moved), deadline_s=200)
         cluster.start()
-        assert group.served()
+        wait_for(group.handled, "served events")
         assert group.events_after_revocation() == 0

@@ -146,7 +146,7 @@ def test_missing_rights_are_one_line_and_the_printed_ones_suffice_over_tls(secur
         acls.create(plain, {"leader": acls.of_group("led", scaled)["autoscaler"]}, {})
         with leading(group, connection=connection) as leader:
             wait_for(lambda: "allow READ on the group" in leader.problem, "the right that is missing")
-            acls.create(plain, {"leader": acls.of_group("led", scaled, is_led=True)["autoscaler"]}, {})
+            acls.create(plain, {"leader": acls.of_group("led", scaled, consumers="led")["autoscaler"]}, {})
             wait_for(lambda: leader.view.seen_s and not leader.view.leads, "its membership")
             group.stop(NAMES[0])
             wait_for(lambda: leader.view.leads, "the leadership")

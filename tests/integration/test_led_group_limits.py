@@ -30,13 +30,15 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.long]
 async def join(connection: Connection, group: str, protocol_type: str, protocol: str) -> None:
     """Join by hand, as the only member, which stays until the end of its session."""
     coordinator, member, code = Coordinator(connection, group), "", 1
-    await coordinator.connect()
-    while code:  # the first answer only assigns the id
-        offered = [(protocol, b"")]
-        joined = await coordinator.send(wire.JOIN, 60_000, 60_000, member, None, protocol_type, offered)
-        member, code = joined.member_id, joined.error_code if joined.member_id == member else 1
-    await coordinator.send(wire.SYNC, joined.generation_id, member, None, [(member, b"")])
-    await coordinator.close()
+    try:
+        await coordinator.connect()
+        while code:  # the first answer only assigns the id
+            offered = [(protocol, b"")]
+            joined = await coordinator.send(wire.JOIN, 60_000, 60_000, member, None, protocol_type, offered)
+            member, code = joined.member_id, joined.error_code if joined.member_id == member else 1
+        await coordinator.send(wire.SYNC, joined.generation_id, member, None, [(member, b"")])
+    finally:
+        await coordinator.close()
 
 
 def joined(*where: Any) -> bool:
@@ -121,7 +123,7 @@ def test_members_that_belong_to_no_replica_are_listed_and_go_on(kafka, namespace
         assert "belong to no replica" in line
         assert "set client.id or group.instance.id" in line
         group.load()
-        assert group.served()
+        wait_for(group.handled, "served events")
 
 
 @pytest.fixture(scope="module")
@@ -138,13 +140,13 @@ def test_missing_rights_are_one_line_and_the_printed_ones_suffice_over_tls(secur
         scaled = ScaledGroup(topic=group.topic, group=group.name)
         group.start(NAMES[0])
         wait_for(group.owners, "its partitions")
-        with pytest.raises(PreflightError, match="no right to lead it; allow READ on the group") as refused:
+        with pytest.raises(PreflightError, match="no right to join it; allow READ on the group") as refused:
             inspect(connection, settings_of(group.topic, group.name))
         assert len(str(refused.value).splitlines()) == 1
         acls.create(plain, {"leader": acls.of_group("led", scaled)["autoscaler"]}, {})
         with leading(group, connection=connection) as leader:
             wait_for(lambda: "allow READ on the group" in leader.problem, "the right that is missing")
-            acls.create(plain, {"leader": acls.of_group("led", scaled, is_led=True)["autoscaler"]}, {})
+            acls.create(plain, {"leader": acls.of_group("led", scaled, consumers="led")["autoscaler"]}, {})
             wait_for(lambda: leader.view.seen_s and not leader.view.leads, "its membership")
             group.stop(NAMES[0])
             wait_for(lambda: leader.view.leads, "the leadership")

@@ -56,4 +56,5 @@ def build(target: Path, libraries: Path, java: str = "java") -> Path:
 
 
 if __name__ == "__main__":
+    (Path(sys.argv[1]) / JAR).unlink(missing_ok=True)  # it may be of older sources
     print(build(Path(sys.argv[1]) / JAR, Path(sys.argv[2])))  # noqa: T201

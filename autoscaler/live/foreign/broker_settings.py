@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from autoscaler.live.foreign.assignor import CLASS
@@ -13,22 +13,24 @@ from contracts.preflight import client_config
 
 NOT_SET: Final = "keep their values; plans take longer: lower group.consumer.min.heartbeat.interval.ms on the brokers"
 
+NO_ANSWER: Final = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT)
+
 
 def brokers_without_assignor(connection: Connection) -> tuple[list[int], int] | None:
     """Return the brokers that do not name the assignor, and the number of brokers. None: no right to read it."""
     admin = AdminClient(client_config(connection))
     try:
         nodes = sorted(admin.list_topics(timeout=DEADLINE_S).brokers)
-        asked = [ConfigResource(ResourceType.BROKER, str(node)) for node in nodes]
-        answers = {int(of.name): one for of, one in admin.describe_configs(asked, request_timeout=DEADLINE_S).items()}
-        found = {node: one.result(DEADLINE_S).get("group.consumer.assignors") for node, one in answers.items()}
+        asked = [[ConfigResource(ResourceType.BROKER, str(node))] for node in nodes]  # a request allows one broker
+        answers = [[*admin.describe_configs(one, request_timeout=DEADLINE_S).values()] for one in asked]
+        found = [one.result(DEADLINE_S).get("group.consumer.assignors") for (one,) in answers]
     except (KafkaException, TimeoutError):
         return None
-    return [node for node in nodes if CLASS not in getattr(found[node], "value", "")], len(nodes)
+    return [node for node, one in zip(nodes, found, strict=True) if CLASS not in getattr(one, "value", "")], len(nodes)
 
 
 def configure_group(connection: Connection, group: str, settings: AutoscalerSettings) -> list[str]:
-    """Set the intervals of the group. Return a line for an operator about those that the brokers reject."""
+    """Set the intervals of the group. Return a line about those that the brokers reject. Raises TimeoutError."""
     wanted = {
         "consumer.assignment.interval.ms": 0,
         "consumer.session.timeout.ms": round(settings.session_s * 1000),
@@ -41,7 +43,8 @@ def configure_group(connection: Connection, group: str, settings: AutoscalerSett
         try:
             for done in admin.incremental_alter_configs([resource], request_timeout=DEADLINE_S).values():
                 done.result(DEADLINE_S)
-        except (KafkaException, TimeoutError) as failed:
-            reason = failed.args[0].str() if isinstance(failed, KafkaException) else "no answer"
-            rejected.append(f"{name}={value} ({reason})")
+        except KafkaException as failed:
+            if failed.args[0].code() in NO_ANSWER:
+                raise TimeoutError from failed
+            rejected.append(f"{name}={value} ({failed.args[0].str()})")
     return [f"group {group}: {', '.join(rejected)} {NOT_SET}"] if rejected else []

@@ -13,6 +13,8 @@ from autoscaler.live.foreign import wire
 from autoscaler.live.foreign.members import Member
 from contracts.connection import Connection
 
+CLOSE_TIMEOUT_S: Final = 0.5
+
 
 class Coordinator:
     """The connection to the coordinator of `group`."""
@@ -41,10 +43,13 @@ class Coordinator:
         """Disconnect."""
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            with suppress(OSError):  # TLS waits 30 s for a vanished host, which would cost the session
+                await asyncio.wait_for(client.close(), CLOSE_TIMEOUT_S)
 
     async def send(self, kind: Any, *values: Any) -> Any:
         """Send a request of a kind in `wire`. A join may take long, so the membership has its own connection."""
+        if self._client is None:
+            raise errors.KafkaConnectionError("not connected")
         is_own = kind in (wire.JOIN, wire.SYNC, wire.HEARTBEAT)
         connection = ConnectionGroup.COORDINATION if is_own else ConnectionGroup.DEFAULT
         limit_s = wire.REQUEST_TIMEOUT_S if kind is wire.JOIN else wire.ANSWER_TIMEOUT_S
@@ -73,7 +78,7 @@ class Coordinator:
     async def leave(self, members: Mapping[str, str | None]) -> None:
         """Let members leave. members: member id → instance id."""
         with suppress(KafkaError, OSError, TimeoutError):  # else they leave at the end of their sessions
-            if self._client is not None and members:
+            if members:
                 await self.send(wire.LEAVE, [*members.items()])
 
     async def count_partitions(self, topic: str, members: Iterable[Member]) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """The check before the autoscaler joins a group: it can be planned, or one sentence says what prevents that."""
 
 import asyncio
+import time
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from confluent_kafka import ConsumerGroupType
 
 from autoscaler.live.foreign.broker_settings import brokers_without_assignor
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
+from autoscaler.live.foreign.leader import BY_BROKERS
 from autoscaler.live.foreign.planner import CLASSIC
 from autoscaler.live.foreign.wire import PLANNER, PROTOCOL_TYPE
 from autoscaler.live.kafka import describe_group
@@ -36,11 +38,13 @@ def inspect(connection: Connection, settings: AutoscalerSettings) -> tuple[str, 
     group, consumers = settings.group_in(connection.namespace), settings.consumers
     try:
         found = asyncio.run(_read(connection, group))
-    except GroupCoordinatorNotAvailableError:  # a new cluster: it has no groups yet
-        found = (0, group, "", "", "", [])
     except (KafkaError, OSError, TimeoutError) as failed:
         raise PreflightError(f"group {group} cannot be described: {describe_error(failed)}") from failed
-    described = describe_group(connection, group)
+    deadline_s = monotonic_s() + LOADING_S
+    while (described := describe_group(connection, group)) is None and not found[5] and consumers in ("auto", "led"):
+        if monotonic_s() >= deadline_s:  # it may be a group of KIP-848
+            raise PreflightError(f"group {group} cannot be described; allow DESCRIBE on it and on each topic it reads")
+        time.sleep(RETRY_S)
     by_broker = described is not None and described.type is ConsumerGroupType.CONSUMER
     if consumers == "auto":
         consumers = "assigned" if by_broker else "ours" if found[4] == ASSIGNOR else "led"
@@ -49,8 +53,7 @@ def inspect(connection: Connection, settings: AutoscalerSettings) -> tuple[str, 
     if consumers == "assigned":
         members = found[5] if not by_broker else [one for one in described.members if one.member_id != PLANNER]
         return consumers, _assigned(connection, group, len(members), is_classic=not by_broker and bool(members))
-    by_brokers = "brokers assign its partitions (KIP-848); set consumers = assigned, or group.protocol=classic"
-    if reason := by_brokers if by_broker else _why_not(found, settings.led_protocols):
+    if reason := BY_BROKERS if by_broker else _why_not(found, settings.led_protocols):
         raise PreflightError(f"group {group} cannot be led: {reason}")
     if members := [one for one in found[5] if one[1] != PLANNER]:
         is_kept = len(members) < len(found[5])
@@ -91,7 +94,8 @@ async def _read(connection: Connection, group: str) -> Any:
         try:
             await coordinator.connect()
             return await coordinator.describe()
-        except (NotCoordinatorForGroupError, GroupLoadInProgressError):  # it is about to be elected, or reads its log
+        except (GroupCoordinatorNotAvailableError, NotCoordinatorForGroupError, GroupLoadInProgressError):
+            # It is about to be elected, also on a new cluster, or reads its log.
             if monotonic_s() >= deadline_s:
                 raise
         finally:

@@ -24,6 +24,7 @@ SIGN_OF_LIFE_S: Final = 1.0
 SLOW_REBALANCE_S: Final = 10.0
 """Duration of a rebalance from which it is reported."""
 FENCED_INSTANCE_ID: Final = 82
+BY_BROKERS: Final = "brokers assign its partitions (KIP-848); set consumers = assigned, or group.protocol=classic"
 
 
 class Leader(Membership):
@@ -65,11 +66,12 @@ class Leader(Membership):
                 continue
             if await self._wait_for_plan(self._settings.heartbeat_s):
                 continue
+            await self._remove_again()
             answer = await self._coordinator.send(wire.HEARTBEAT, self._generation, self._member, PLANNER)
             if self._must_rejoin(answer.error_code):
                 self._generation = -1
             elif self.view.leads:
-                self.view, self.problem = replace(self.view, seen_s=monotonic_s()), ""
+                self.view, self.problem = replace(self.view, seen_s=monotonic_s()), self._unseen()
                 if await self._coordinator.count_partitions(self._topic, self.view.members) != self._counts:
                     self._due.set()  # a topic has grown: only the leader can notice
             else:
@@ -102,6 +104,12 @@ class Leader(Membership):
             await asyncio.sleep(FOLLOW_UP_S)
             return -1
         self._member, generation = joined.member_id, int(joined.generation_id)
+        if not joined.leader_id:
+            self.problem = f"group {self._coordinator.group} cannot be led: {BY_BROKERS}"
+            await self._leave()
+            self._member = ""
+            await asyncio.sleep(self._settings.session_s)
+            return -1
         # After a restart, the answer names this member by its former id, and lists no members.
         leads = joined.leader_id == joined.member_id or joined.leader_id.startswith(f"{PLANNER}-")
         if not joined.members:
@@ -123,6 +131,7 @@ class Leader(Membership):
                 if monotonic_s() - self.view.seen_s < SIGN_OF_LIFE_S:
                     continue
                 await self._coordinator.describe()
+                await self._remove_again()
                 self.view = replace(self.view, seen_s=monotonic_s())
                 if (waited_s := monotonic_s() - began_s) > SLOW_REBALANCE_S:
                     self.problem = f"{self._coordinator.group}: a rebalance has waited {waited_s:.0f} s for a member"
@@ -157,7 +166,7 @@ class Leader(Membership):
             self._ended_s = at_s
         epoch = plan.epoch if plan is not None and not withheld else self.view.epoch
         self.view = View(at_s, generation, True, protocol, epoch, tuple(members), places)
-        self.problem = ""
+        self.problem = self._unseen()
         if withheld:
             self._withheld_s = self._withheld_s or at_s
             self._follow_ups += 1
@@ -175,6 +184,11 @@ class Leader(Membership):
     def _assign(self, *values: Any, is_cooperative: bool = False) -> tuple[dict[str, Partitions], int]:
         known: dict[str, Any] = {"topic": self._topic, "counts": self._counts, "previous": self.view.places}
         return assign(*values, is_cooperative=is_cooperative, **known)
+
+    def _unseen(self) -> str:
+        listed = ", ".join(sorted(name for name, count in self._counts.items() if not count))
+        line = f"group {self._coordinator.group}: topics {listed} cannot be seen and keep their owners; allow DESCRIBE"
+        return f"{line} on them" if listed else ""
 
     async def _look(self, generation: int, protocol: str, *, leads: bool) -> None:
         """Read the members and their partitions from the coordinator."""

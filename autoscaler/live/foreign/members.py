@@ -72,17 +72,20 @@ def assign(
     """Return member id → its partitions, and the number of partitions that former owners must release first.
 
     Partition p of another topic follows partition p of the plan's topic, modulo its number of partitions. The range
-    assignor does so too for topics with equal numbers.
+    assignor does so too for topics with equal numbers. A topic whose number is 0 cannot be seen; its owners keep it.
     topic: the topic of the plan. counts: topic → number of partitions. previous: member id → its partitions before.
     """
     readers = [member for member in members if topic in member.subscription.topics]
     given: dict[str, Partitions] = {member.id: {} for member in members}
     numbers = range(max([counts.get(topic, 0), *(number + 1 for number in (plan and plan.assignment) or ())]))
-    before = {number: id_ for id_, topics in previous.items() for number in topics.get(topic, ())}
-    owners = _owners(plan, replicas, readers, numbers, before)
+
+    def before(name: str) -> dict[int, str]:
+        return {number: id_ for id_, topics in previous.items() for number in topics.get(name, ())}
+
+    owners = _owners(plan, replicas, readers, numbers, before(topic))
     place: dict[str, dict[int, str]] = {topic: owners}
     for other in sorted({name for member in members for name in member.subscription.topics} - {topic}):
-        place[other] = _follow(other, members, counts.get(other, 0), owners)
+        place[other] = _follow(other, members, counts.get(other, 0), owners, before(other))
     withheld = 0
     for name, placed in place.items():
         claims: dict[int, set[str]] = {}
@@ -142,7 +145,11 @@ def _in_turn(numbers: Sequence[int], ids: Sequence[str], previous: Mapping[int, 
     return owners
 
 
-def _follow(topic: str, members: Sequence[Member], count: int, leading: Mapping[int, str]) -> dict[int, str]:
+def _follow(
+    topic: str, members: Sequence[Member], count: int, leading: Mapping[int, str], before: Mapping[int, str]
+) -> dict[int, str]:
     ids = [member.id for member in members if topic in member.subscription.topics]
+    if not count:
+        return {number: one for number, one in before.items() if one in ids}
     wanted = [leading.get(number % max(1, len(leading)), "") for number in range(count if ids else 0)]
     return {number: one if one in ids else ids[number % len(ids)] for number, one in enumerate(wanted)}

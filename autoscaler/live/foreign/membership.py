@@ -57,6 +57,7 @@ class Membership(ABC):
         self.commits = CommitTimes()
         """May be read from another thread."""
         self._pauses_s = SimpleQueue[float]()
+        self._removed: list[Member] = []
         self._given: tuple[PlanRecord | None, Replicas] = None, Replicas()
         self._loop = asyncio.new_event_loop()
         self._due = asyncio.Event()
@@ -77,7 +78,7 @@ class Membership(ABC):
 
     def remove(self, members: Iterable[Member]) -> None:
         """Let members leave whose processes have exited, so that the group does not wait for their sessions."""
-        asyncio.run_coroutine_threadsafe(self._remove([*members]), self._loop)
+        asyncio.run_coroutine_threadsafe(self._remove_again(members), self._loop)
 
     def close(self, *, leave: bool) -> None:
         """End the thread. leave: leave the group too. Else the membership lasts until the end of its session."""
@@ -100,6 +101,12 @@ class Membership(ABC):
     @abstractmethod
     async def _leave(self) -> None:
         """Leave the group."""
+
+    async def _remove_again(self, members: Iterable[Member] = ()) -> None:
+        """Let members leave, and those that were to leave and have not yet."""
+        listed = {member.id for member in self.view.members}
+        self._removed = [*members, *(member for member in self._removed if member.id in listed)]
+        await self._remove(self._removed)
 
     async def _end(self, *, leave: bool) -> None:
         if leave:

@@ -17,7 +17,7 @@ from aiokafka.errors import KafkaError, NoError, for_code
 from autoscaler.live.foreign import wire
 from autoscaler.live.foreign.broker_settings import configure_group
 from autoscaler.live.foreign.members import ASSIGNED, Member, assign
-from autoscaler.live.foreign.membership import Membership, View
+from autoscaler.live.foreign.membership import RETRY_S, Membership, View
 from autoscaler.live.foreign.packed import LONGEST, key_of, pack, unpack
 from autoscaler.live.foreign.wire import PLANNER, Partitions, Subscription
 from contracts.clock import monotonic_s
@@ -43,6 +43,7 @@ class Planner(Membership):
         self._epoch = 0
         """Epoch of this member, which the next heartbeat must repeat; 0: join."""
         self._number, self._owners = 0, Owners()
+        self._carried = ""
         self._racks = deque[str](maxlen=8)
         """The last rack ids that were sent. The answer to the newest one may have been lost."""
         self._counts: dict[str, int] = {}
@@ -65,17 +66,26 @@ class Planner(Membership):
         await self._remove([Member(PLANNER)])
 
     async def _serve(self) -> None:
-        if not self._is_configured:
-            self._is_configured = True
-            settings = self._coordinator.group, self._settings
-            for line in await asyncio.to_thread(configure_group, self._connection, *settings):
-                self._notify(line)
-        while not self.is_fenced:
-            self._due.clear()
-            is_settled = await self._step()
-            is_slow = is_settled or monotonic_s() - self._published_s > POLLING_S
+        configuring = asyncio.ensure_future(self._configure())  # without a controller it takes longer than a session
+        try:
+            while not self.is_fenced:
+                self._due.clear()
+                is_settled = await self._step()
+                await self._remove_again()
+                is_slow = is_settled or monotonic_s() - self._published_s > POLLING_S
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._due.wait(), self._settings.heartbeat_s if is_slow else POLL_S)
+        finally:
+            configuring.cancel()
+
+    async def _configure(self) -> None:
+        settings = self._connection, self._coordinator.group, self._settings
+        while not self._is_configured:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), self._settings.heartbeat_s if is_slow else POLL_S)
+                for line in await asyncio.to_thread(configure_group, *settings):
+                    self._notify(line)
+                self._is_configured = True
+            await asyncio.sleep(RETRY_S)
 
     async def _step(self) -> bool:
         """Read the group, and publish the plan if the group has another one. Return whether it is carried out."""
@@ -102,12 +112,12 @@ class Planner(Membership):
         owners, is_published = self._owners_of(given, members), bool(carried) and carried == self._racks[-1]
         if carried is None:
             self._epoch = 0
-        is_new = owners != self._owners or (bool(carried) and not is_published)
-        if plan is not None and any(map(any, owners.values())) and (is_new or not self._epoch):
+        is_new, self._too_long = owners != self._owners, ""
+        if plan is not None and any(map(any, owners.values())) and (is_new or not is_published or not self._epoch):
             await self._publish(owners, is_new=is_new)
             is_published = False
-        elif self._epoch and monotonic_s() - self._beat_s >= self._settings.heartbeat_s:
-            await self._beat()
+        else:
+            await self._keep()
         follows = self._owners_of(targets, members) == owners if is_published and owners == self._owners else None
         return self._see(found, members, targets, plan, follows)
 
@@ -116,7 +126,10 @@ class Planner(Membership):
         if carried and not self._racks:
             self._racks.append(carried)
             self._number, self._owners = unpack(carried)
-        return bool(carried) and carried not in self._racks
+        if not carried or carried not in {self._carried, *self._racks}:
+            return bool(carried)
+        self._carried = carried  # further publications may fail, however many
+        return False
 
     def _see(
         self,
@@ -152,15 +165,22 @@ class Planner(Membership):
         return settled
 
     async def _publish(self, owners: Owners, *, is_new: bool) -> None:
-        rack = pack(self._number + is_new, owners)
-        size = f"{len(rack)} of {LONGEST} bytes"
-        self._too_long = f"plans are not followed: too many members ({size})" if len(rack) > LONGEST else ""
-        if self._too_long:
-            return
-        self._number += is_new
-        self._racks.append(rack)
-        self._owners, self._published_s = owners, monotonic_s()
-        await self._beat(rack, [f"tailpack-plan-{self._number}"])
+        if is_new:
+            rack = pack(self._number + 1, owners)
+            if len(rack) > LONGEST:
+                size = f"{len(rack)} of {LONGEST} bytes"
+                self._too_long = f"plans are not followed: too many members or partitions ({size}); use fewer"
+                await self._keep()
+                return
+            self._number += 1
+            self._racks.append(rack)
+            self._owners, self._published_s = owners, monotonic_s()
+        await self._beat(self._racks[-1], [f"tailpack-plan-{self._number}"])
+
+    async def _keep(self) -> None:
+        """Send a heartbeat if it is due."""
+        if self._epoch and monotonic_s() - self._beat_s >= self._settings.heartbeat_s:
+            await self._beat()
 
     async def _beat(self, rack: str | None = None, topics: list[str] | None = None) -> None:
         joins = self._epoch == 0

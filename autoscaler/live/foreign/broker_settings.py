@@ -12,7 +12,6 @@ from contracts.connection import Connection
 from contracts.preflight import client_config
 
 NOT_SET: Final = "keep their values; plans take longer: lower group.consumer.min.heartbeat.interval.ms on the brokers"
-
 NO_ANSWER: Final = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT)
 
 

@@ -187,8 +187,7 @@ class Leader(Membership):
 
     def _unseen(self) -> str:
         listed = ", ".join(sorted(name for name, count in self._counts.items() if not count))
-        line = f"group {self._coordinator.group}: topics {listed} cannot be seen and keep their owners"
-        return f"{line}; allow DESCRIBE, or create them" if listed else ""
+        return f"topics {listed} cannot be seen, so owners keep them; allow DESCRIBE, or create them" if listed else ""
 
     async def _look(self, generation: int, protocol: str, *, leads: bool) -> None:
         """Read the members and their partitions from the coordinator."""

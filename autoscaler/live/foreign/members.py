@@ -78,14 +78,15 @@ def assign(
     readers = [member for member in members if topic in member.subscription.topics]
     given: dict[str, Partitions] = {member.id: {} for member in members}
     numbers = range(max([counts.get(topic, 0), *(number + 1 for number in (plan and plan.assignment) or ())]))
+    reads = {member.id: member.subscription.topics for member in members}
 
     def before(name: str) -> dict[int, str]:
-        return {number: id_ for id_, topics in previous.items() for number in topics.get(name, ())}
+        return {one: id_ for id_, at in previous.items() if name in reads.get(id_, ()) for one in at.get(name, ())}
 
     owners = _owners(plan, replicas, readers, numbers, before(topic))
     place: dict[str, dict[int, str]] = {topic: owners}
     for other in sorted({name for member in members for name in member.subscription.topics} - {topic}):
-        place[other] = _follow(other, members, counts.get(other, 0), owners, before(other))
+        place[other] = _follow(other, members, counts[other], owners) if counts.get(other) else before(other)
     withheld = 0
     for name, placed in place.items():
         claims: dict[int, set[str]] = {}
@@ -145,11 +146,7 @@ def _in_turn(numbers: Sequence[int], ids: Sequence[str], previous: Mapping[int, 
     return owners
 
 
-def _follow(
-    topic: str, members: Sequence[Member], count: int, leading: Mapping[int, str], before: Mapping[int, str]
-) -> dict[int, str]:
+def _follow(topic: str, members: Sequence[Member], count: int, leading: Mapping[int, str]) -> dict[int, str]:
     ids = [member.id for member in members if topic in member.subscription.topics]
-    if not count:
-        return {number: one for number, one in before.items() if one in ids}
     wanted = [leading.get(number % max(1, len(leading)), "") for number in range(count if ids else 0)]
     return {number: one if one in ids else ids[number % len(ids)] for number, one in enumerate(wanted)}

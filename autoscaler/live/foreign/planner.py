@@ -79,10 +79,10 @@ class Planner(Membership):
             configuring.cancel()
 
     async def _configure(self) -> None:
-        settings = self._connection, self._coordinator.group, self._settings
+        settings = self._coordinator.group, self._settings
         while not self._is_configured:
             with suppress(TimeoutError):
-                for line in await asyncio.to_thread(configure_group, *settings):
+                for line in await asyncio.to_thread(configure_group, self._connection, *settings):
                     self._notify(line)
                 self._is_configured = True
             await asyncio.sleep(RETRY_S)
@@ -113,11 +113,11 @@ class Planner(Membership):
         if carried is None:
             self._epoch = 0
         is_new, self._too_long = owners != self._owners, ""
-        if plan is not None and any(map(any, owners.values())) and (is_new or not is_published or not self._epoch):
-            await self._publish(owners, is_new=is_new)
+        is_due = plan is not None and any(map(any, owners.values())) and (is_new or not (is_published and self._epoch))
+        if is_due and await self._publish(owners, is_new=is_new):
             is_published = False
-        else:
-            await self._keep()
+        elif self._epoch and monotonic_s() - self._beat_s >= self._settings.heartbeat_s:
+            await self._beat()
         follows = self._owners_of(targets, members) == owners if is_published and owners == self._owners else None
         return self._see(found, members, targets, plan, follows)
 
@@ -126,10 +126,9 @@ class Planner(Membership):
         if carried and not self._racks:
             self._racks.append(carried)
             self._number, self._owners = unpack(carried)
-        if not carried or carried not in {self._carried, *self._racks}:
-            return bool(carried)
-        self._carried = carried  # further publications may fail, however many
-        return False
+        is_own = carried in {self._carried, *self._racks}  # after it, any number of publications may have failed
+        self._carried = carried if carried and is_own else self._carried
+        return bool(carried) and not is_own
 
     def _see(
         self,
@@ -164,23 +163,18 @@ class Planner(Membership):
             self.problem = f"{where}: {found[6]!r} ignored the plan; install the assignor of tailpack there"
         return settled
 
-    async def _publish(self, owners: Owners, *, is_new: bool) -> None:
+    async def _publish(self, owners: Owners, *, is_new: bool) -> bool:
+        """Return whether the plan was short enough. A retry repeats its rack id."""
         if is_new:
             rack = pack(self._number + 1, owners)
             if len(rack) > LONGEST:
-                size = f"{len(rack)} of {LONGEST} bytes"
-                self._too_long = f"plans are not followed: too many members or partitions ({size}); use fewer"
-                await self._keep()
-                return
+                self._too_long = f"too many members or partitions ({len(rack)} of {LONGEST} bytes); use fewer"
+                return False
             self._number += 1
             self._racks.append(rack)
             self._owners, self._published_s = owners, monotonic_s()
         await self._beat(self._racks[-1], [f"tailpack-plan-{self._number}"])
-
-    async def _keep(self) -> None:
-        """Send a heartbeat if it is due."""
-        if self._epoch and monotonic_s() - self._beat_s >= self._settings.heartbeat_s:
-            await self._beat()
+        return True
 
     async def _beat(self, rack: str | None = None, topics: list[str] | None = None) -> None:
         joins = self._epoch == 0

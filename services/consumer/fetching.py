@@ -1,7 +1,7 @@
 """aiokafka's fetcher, changed to return events. aiokafka's own record of each would cost more than all else."""
 
 from collections.abc import Callable, Collection, Iterator
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, Final
 
 from aiokafka.consumer.fetcher import Fetcher, FetchResult, PartitionRecords
@@ -76,9 +76,5 @@ class _Chunk(list[Any]):
 
     def drop_repeated(self) -> None:
         """Remove records that follow one with the same or a higher offset."""
-        highest, kept = -1, []
-        for record in self:
-            if record.offset > highest:
-                kept.append(record)
-                highest = record.offset
-        self[:] = kept
+        highest = accumulate((record.offset for record in self), max, initial=-1)
+        self[:] = [record for record, before in zip(self, highest, strict=False) if record.offset > before]

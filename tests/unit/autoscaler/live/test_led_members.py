@@ -59,6 +59,12 @@ def test_a_cooperative_member_first_releases_what_another_member_gets() -> None:
     assert assign(wanted, REPLICAS, members, is_cooperative=True, **at)[0]["b"] == {TOPIC: [1]}  # type: ignore[arg-type]
 
 
+def test_a_topic_that_cannot_be_seen_stays_with_its_owners() -> None:
+    members, before = [member("a", "shop-0"), member("b", "shop-1")], {"a": {"returns": [0]}, "gone": {"returns": [1]}}
+    result = assign(None, REPLICAS, members, topic=TOPIC, counts={TOPIC: 2, "returns": 0}, previous=before)[0]
+    assert (result["a"]["returns"], "returns" in result["b"]) == ([0], False)
+
+
 @given(st.binary(max_size=60))
 def test_a_damaged_message_of_a_member_is_read_as_far_as_possible(raw):
     assert (read_subscription(raw), read_assignment(raw), read_assignment(pack_assignment({TOPIC: [3]})))[2] == {

@@ -27,7 +27,7 @@ MAX_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
 MIN_RECORD_LIMIT_BYTES: Final = BARE_LETTER_LIMIT + 2 * RECORD_OVERHEAD
 """Size of records that a broker must at least accept, bytes."""
 COMMIT_POLL_S: Final = 0.1  # pause between two checks for committed offsets
-FETCH_PAUSE_S: Final = 0.025
+FETCH_PAUSE_S: Final = 0.02
 """Pause of a stage that reads many short batches. Stages behind it read its batches without a pause."""
 STALL_S: Final = 10.0
 """A service is unhealthy if a record is unacknowledged, or a partition not fetched, for this long."""

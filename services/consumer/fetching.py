@@ -1,7 +1,7 @@
 """aiokafka's fetcher, changed to return events. aiokafka's own record of each would cost more than all else."""
 
 from collections.abc import Callable, Collection, Iterator
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, Final
 
 from aiokafka.consumer.fetcher import Fetcher, FetchResult, PartitionRecords
@@ -34,6 +34,11 @@ class BatchFetcher(PromptFetcher, Fetcher):  # type: ignore[misc]  # aiokafka sh
             timeout, is_last = 0, not found or {*map(type, self._records.values())} != {FetchResult}
         return polled
 
+    def _get_actions_per_node(self, assignment: Any) -> Any:
+        if self._records:  # the next fetch leaves out their partitions
+            self._client.is_whole = False
+        return super()._get_actions_per_node(assignment)
+
     async def _proc_fetch_request(self, assignment: Any, node_id: Any, request: Any) -> Any:
         needs_wakeup = await super()._proc_fetch_request(assignment, node_id, request)
         for result in self._records.values():
@@ -46,6 +51,8 @@ class BatchFetcher(PromptFetcher, Fetcher):  # type: ignore[misc]  # aiokafka sh
 
 class _PartitionChunks(PartitionRecords):  # type: ignore[misc]
     def _consumer_record(self, tp: TopicPartition, chunk: "_Chunk") -> Any:
+        if len(chunk) != chunk[-1].offset - chunk[0].offset + 1:  # gaps, or records that were unpacked twice
+            chunk.drop_repeated()
         first = self.next_fetch_offset
         records = chunk if chunk[0].offset >= first else [record for record in chunk if record.offset >= first]
         return self.events_of(tp.topic, tp.partition, records)
@@ -66,3 +73,8 @@ class _ChunkedBatch(Batch):
 
 class _Chunk(list[Any]):
     offset = property(lambda self: self[-1].offset)
+
+    def drop_repeated(self) -> None:
+        """Remove records that follow one with the same or a higher offset."""
+        highest = accumulate((record.offset for record in self), max, initial=-1)
+        self[:] = [record for record, before in zip(self, highest, strict=False) if record.offset > before]

@@ -71,10 +71,10 @@ class Poller:
             except Exception as error:  # of one of aiokafka's own tasks
                 raise ReplicaError(f"Kafka client failed ({describe_error(error)}); restart the replica") from error
             self._problem_since_s = None
-            self._consumer._client.is_whole = not (self._queues.full_partitions or self._consumer._fetcher._records)
             polled_us = now_us()
             for at, events in batches.items():
                 self._queues.put(at.partition, events, polled_us)
+            self._consumer._client.is_whole = not (self._queues.full_partitions or self._consumer._fetcher._records)
 
     def _is_fatal(self, error: errors.KafkaError) -> bool:
         if isinstance(error, FATAL_ERRORS) or self._consumer._coordinator._coordination_task.done():

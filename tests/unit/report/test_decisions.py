@@ -65,8 +65,7 @@ def test_a_decision_has_only_its_own_plan():
     plan = next(entry for entry in JOURNAL if isinstance(entry, PlanWritten))
     changes = ({"action": "repair"}, {"reason": "reason 6"}, {"at_us": (START_S + 9) * 10**6})
     others = [msgspec.structs.replace(plan, epoch=epoch, **more) for epoch, more in enumerate(changes, 2)]
-    found = explain([tick(5, "up", 2), tick(8, "down", 1), *others])
-    assert [(one.epoch, one.moves) for one in found] == [(1, ()), (1, ())]
+    assert all(one.epoch == 1 and not one.moves for one in explain([tick(5, "up", 2), tick(8, "down", 1), *others]))
 
 
 def test_a_time_is_the_latest_one_before_the_end_of_the_journal():

@@ -18,7 +18,7 @@ SETTINGS = (Connection(bootstrap_servers="unused:9092"), ScaledGroup())
 
 
 def test_nothing_changes_until_the_control_topic_was_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = Mock(error="", read=lambda *_: [], is_at_end=lambda: False)
+    topic = Mock(error="not authorized", read=lambda *_: [], is_at_end=lambda: False)
     monkeypatch.setattr(hold_reader, "RecordReader", lambda *_, **__: topic)
     monkeypatch.setattr(hold_reader, "READ_DEADLINE_S", 0.0)
     monkeypatch.setattr(holds, "_read", lambda _: SETTINGS)
@@ -29,11 +29,9 @@ def test_nothing_changes_until_the_control_topic_was_read_once(monkeypatch: pyte
     decision = guard.decide(seen([10] * 5, replicas=2))
     assert (decision.action, decision.plan.count) == ("no-change", 2)
     assert hold_reader.NOT_READ in decision.reason
-    topic.error = "not authorized"
     assert reader.problem == f"{hold_reader.NOT_READ}: not authorized"
     topic.is_at_end = lambda: True
-    assert guard.decide(seen([10] * 5, replicas=2)).plan.count == 4
-    assert reader.problem == ""
+    assert (guard.decide(seen([10] * 5, replicas=2)).plan.count, reader.problem) == (4, "")
 
 
 def test_a_user_without_a_name_is_named_by_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from math import inf
 from typing import Final
 
 import msgspec
 
+from contracts.fields import MAX_REASON_CHARS
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from report.wording import duration, share
 
 EFFECT_US: Final = 10_000_000
 """Time after a decision whose effect is stated."""
 NO_CHANGE: Final = "no-change"
+DAY_S: Final = 86_400
 MAX_ALTERNATIVES: Final = 5
 MOVED_LISTED: Final = 8
 
@@ -21,6 +24,8 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
     at_us: int
     """Time of the first decision."""
+    last_us: int
+    """Time of the last decision that is folded."""
     times: int
     """Number of decisions that are folded."""
     epoch: int
@@ -69,7 +74,7 @@ def explain(entries: Sequence[JournalEntry]) -> list[Explained]:
     for tick in ticks:
         if tick.action == NO_CHANGE and found and found[-1].action == NO_CHANGE and found[-1].epoch == tick.epoch:
             found[-1] = msgspec.structs.replace(
-                found[-1], times=found[-1].times + 1, why=_reason(tick), problems=tick.problems
+                found[-1], last_us=tick.at_us, times=found[-1].times + 1, why=_reason(tick), problems=tick.problems
             )
         else:
             found.append(_explained(tick, ticks, plans, changes))
@@ -81,7 +86,7 @@ def select(found: Sequence[Explained], which: str) -> list[Explained]:
 
     which: `last` (the last change and what follows it), `all`, the epoch of a plan, or a time HH:MM:SS in UTC.
     """
-    if which == "all":
+    if which == "all" or not found:
         return list(found)
     if which == "last":
         last = max((at for at, one in enumerate(found) if one.action != NO_CHANGE), default=0)
@@ -90,11 +95,14 @@ def select(found: Sequence[Explained], which: str) -> list[Explained]:
         wanted: Callable[[Explained], bool] = lambda one: one.epoch == int(which)  # noqa: E731
         return _first(found, wanted, f"no decision led to plan {which}")
     try:
-        datetime.strptime(which, "%H:%M:%S")
+        of_day = datetime.strptime(f"1970 {which}", "%Y %H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
         raise ValueError(f"{which!r} is neither last, all, the epoch of a plan nor a time HH:MM:SS") from None
-    until = [one for one in found if clock(one.at_us) <= which]
-    return _first(until[::-1], lambda _: True, f"the journal has no decision at or before {which} UTC")
+    last_s = found[-1].last_us // 1_000_000
+    wanted_s = last_s - (last_s - of_day.timestamp()) % DAY_S  # the latest such time that the journal reaches
+    reach = f"{clock(found[0].at_us)} to {clock(found[-1].last_us)}"
+    problem = f"the journal has no decision at or before {which} UTC; it reaches from {reach}"
+    return _first(found[::-1], lambda one: one.at_us // 1_000_000 <= wanted_s, problem)
 
 
 def _first(found: Iterable[Explained], wanted: Callable[[Explained], bool], problem: str) -> list[Explained]:
@@ -108,7 +116,7 @@ def _explained(
     tick: TickRecord, ticks: Sequence[TickRecord], plans: dict[int, PlanWritten], changes: Sequence[ReplicaChanged]
 ) -> Explained:
     changed = tick.action != NO_CHANGE
-    plan = next((one for one in plans.values() if one.at_us >= tick.at_us), None) if changed else None
+    plan = _plan_of(tick, ticks, plans) if changed else None
     owners = {state.partition: state.owner for state in tick.partitions}
     moves = [
         f"p{partition} → {owner}"
@@ -117,6 +125,7 @@ def _explained(
     ]
     return Explained(
         at_us=tick.at_us,
+        last_us=tick.at_us,
         times=1,
         epoch=plan.epoch if plan else tick.epoch,
         action=tick.action,
@@ -130,6 +139,13 @@ def _explained(
         effect=_effect(tick, ticks, changes) if changed else "",
         problems=tick.problems,
     )
+
+
+def _plan_of(tick: TickRecord, ticks: Sequence[TickRecord], plans: dict[int, PlanWritten]) -> PlanWritten | None:
+    """Return the plan of a decision; None: it was not written before the next change."""
+    until_us = min((one.at_us for one in ticks if one.at_us > tick.at_us and one.action != NO_CHANGE), default=inf)
+    due = (one for one in plans.values() if tick.at_us <= one.at_us < until_us and one.action == tick.action)
+    return next((one for one in due if one.reason[:MAX_REASON_CHARS] == tick.reason[:MAX_REASON_CHARS]), None)
 
 
 def _replicas(count: int) -> str:

@@ -224,7 +224,7 @@ class LiveAutoscaler:
         if failure:
             self._decisions.record_not_ready(NotReadyError(failure))
         self._metrics[LEADING].set(self._group.leads)
-        self._problems.report("holds", self._holds.unreadable)
+        self._problems.report("holds", self._holds.problem)
         self._metrics.set_hold(self._holds.shown)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

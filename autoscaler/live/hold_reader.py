@@ -15,6 +15,7 @@ from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
 
 READ_DEADLINE_S: Final = 10.0
+NOT_READ: Final = "the control topic cannot be read yet"
 BATCH: Final = 1000
 
 
@@ -34,27 +35,35 @@ class HoldReader:
         self._key = plan_key(scaled.group_in(namespace), scaled.topic_in(namespace))
         self._warn, self._clock_us = warn, clock_us
         self._newest: Hold | None = None
+        self.is_read = False
+        """Whether the topic was read to its end once. Until then nothing may change: the group may be paused."""
         self.shown: Hold | None = None
         """The hold that applied at the last call of `current`. May be read from another thread."""
-        self.unreadable = ""
+        self._unreadable = ""
         """Why the newest record of the group was ignored; empty: it is valid."""
         self._records = RecordReader(connection, {(qualified(namespace, Topic.HOLDS), 0): BEGINNING}, wait_ms=500)
         with suppress(WaitTimeoutError):
             until(self._read_on, READ_DEADLINE_S, "the end of the topic", poll_s=0)
 
+    @property
+    def problem(self) -> str:
+        """Why the hold is not known, or the newest record was ignored; empty: neither."""
+        return self._unreadable if self.is_read else f"{NOT_READ}: {self._records.error or 'its broker is silent'}"
+
     def current(self) -> Hold | None:
-        """Return the hold that applies now; None: there is none."""
+        """Return the hold that applies now; None: there is none, or the topic was not read to its end yet."""
         self._take(0)
-        hold = self._newest if self._newest is not None and self._newest.is_active(self._clock_us()) else None
+        newest = self._newest if self.is_read else None
+        hold = newest if newest is not None and newest.is_active(self._clock_us()) else None
         if hold != self.shown:
             self._warn(str(hold) if hold else "no longer paused or pinned")
             self.shown = hold
         return hold
 
     def restriction(self) -> Restriction | None:
-        """Return the present hold in the form of the guard."""
+        """Return the present hold in the form of the guard. Until it is known, everything stays as it is."""
         if (hold := self.current()) is None:
-            return None
+            return None if self.is_read else Restriction(False, False, False, 0, NOT_READ)
         is_pin = hold.direction is Direction.PIN
         return Restriction(
             may_grow=hold.direction is Direction.IN,
@@ -70,13 +79,14 @@ class HoldReader:
 
     def _read_on(self) -> bool:
         self._take(0.05)
-        return self._records.is_at_end()
+        return self.is_read
 
     def _take(self, timeout_s: float) -> None:
         for record in self._records.read(BATCH, timeout_s):
             if record.key != self._key:
                 continue
             try:
-                self._newest, self.unreadable = (decode_hold(record.value) if record.value else None), ""
+                self._newest, self._unreadable = (decode_hold(record.value) if record.value else None), ""
             except DECODE_ERRORS as error:  # the earlier hold stays: a damaged record must not end a pause
-                self.unreadable = f"skipped offset {record.offset} of the control topic: {error}"
+                self._unreadable = f"skipped offset {record.offset} of the control topic: {error}"
+        self.is_read = self.is_read or self._records.is_at_end()

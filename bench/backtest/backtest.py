@@ -11,7 +11,7 @@ import numpy as np
 
 from autoscaler.policies.registry import fixed_count
 from bench.backtest.current import Current
-from bench.backtest.parts import Part, block_edges, parts_of, per_partition, run_part
+from bench.backtest.parts import Part, block_edges, parts_of, per_partition, replica_limit, run_part
 from bench.matrix import FAILED, Announce, Contender, Job, Row, run, sorted_changes
 from loadgen.schedule import Spacing
 from loadgen.shapes import IntArray
@@ -67,8 +67,10 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Worst(msgspec.Struct, frozen=True, kw_only=True):
-    """The block in which the recommended policy has the most late events."""
+    """The block in which the first policy has the most late events."""
 
+    name: str
+    """Name of the policy."""
     begin_s: int
     end_s: int
     in_time: float
@@ -106,7 +108,7 @@ def backtest(
     fixed = [Contender(policy=f"static-{count}", name=f"fixed {count}") for count in COUNTS if count <= question.most]
     own = [Contender(policy=policy) for policy in question.policies]
     named = [question.current.contender, *own]
-    few = parts[::EVERY]
+    few = ([part for part in parts if part.trace] or parts)[::EVERY]  # nothing can be tuned on a part without events
     chosen = [runs.cheapest(some, few) for some in (fixed, question.current.tuned()) if some]
     contenders = [named[0], *(one for one in chosen if one), *own]
     rows, lines = runs.rows(contenders, parts), []
@@ -127,7 +129,7 @@ def backtest(
         simulated_s=counted_s,
         lines=tuple(lines),
         packed_replica_hours=float(packed.sum()) / HOUR_S,
-        worst=None if failed else _worst(rows[own[0].label], parts, counts),
+        worst=None if failed else _worst(own[0].label, rows, parts, counts),
         failed=tuple(failed),
         notes=question.current.notes,
     )
@@ -170,13 +172,16 @@ class _Runs:
         capacity = 1 / question.service_time_s
         needed = max(1, min(question.most, ceil(self._starts[part] / capacity)))
         changes = {
-            "load.trace": str(part.trace),
+            "load.trace": str(part.trace or ""),
             "load.spacing": spacing.value,
             "payment.partitions": self._partitions,
-            "autoscaler.initial_replicas": fixed_count(contender.policy) or needed,
             "autoscaler.max_replicas": question.most,
         }
-        settings = sorted_changes(changes, question.set, contender.set)
+        limits = changes | dict(question.set) | contender.set
+        needed = min(needed, replica_limit(limits, "max_replicas", 0) or needed)  # 0: no limit
+        needed = max(needed, replica_limit(limits, "min_replicas", 1))
+        initial = {"autoscaler.initial_replicas": fixed_count(contender.policy) or needed}
+        settings = sorted_changes(changes | initial, question.set, contender.set)
         return Job(scenario=BASE, policy=contender.policy, changes=settings, how=part.how)
 
 
@@ -227,9 +232,9 @@ def _interval(own: Floats, today: Floats, figure: Callable[[Floats, Floats], Flo
     return Interval(float(figure(*total)), float(low), float(high))
 
 
-def _worst(rows: Sequence[Sequence[Row]], parts: Sequence[Part], counts: IntArray) -> Worst | None:
+def _worst(name: str, rows: Mapping[str, list[list[Row]]], parts: Sequence[Part], counts: IntArray) -> Worst | None:
     """Return the block with the most late events; None if no event is late."""
-    blocks = _blocks(rows)
+    blocks = _blocks(rows[name])
     at = int(blocks[:, 1].argmax())
     events, late, _ = blocks[at]
     if not late:
@@ -238,6 +243,7 @@ def _worst(rows: Sequence[Sequence[Row]], parts: Sequence[Part], counts: IntArra
     totals = counts.sum(axis=1)
     before = totals[max(0, begin_s - BEFORE_S) : begin_s]
     return Worst(
+        name=name,
         begin_s=begin_s,
         end_s=end_s,
         in_time=float(1 - late / events),

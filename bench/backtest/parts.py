@@ -1,13 +1,14 @@
 """Divides a trace into parts, each of which is one simulated run, and computes figures of their blocks."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from autoscaler.policies.registry import fixed_count
 from bench.matrix import Job, Row
 from loadgen.schedule import SECOND_US
 from loadgen.shapes import IntArray
@@ -27,7 +28,8 @@ BLOCKS: Final = 24
 class Part:
     """A part of a trace. It begins with `warm_up_s` seconds that are not counted."""
 
-    trace: Path
+    trace: Path | None
+    """File of its events; None: it has no events."""
     begin_s: int
     """First counted second of the trace."""
     end_s: int
@@ -36,8 +38,8 @@ class Part:
 
     @property
     def how(self) -> str:
-        """The warm-up and the number of blocks in the form of `Job.how`."""
-        return f"backtest {self.warm_up_s} {self.blocks}"
+        """The warm-up, the number of blocks and the length with the warm-up, in the form of `Job.how`."""
+        return f"backtest {self.warm_up_s} {self.blocks} {self.warm_up_s + self.end_s - self.begin_s}"
 
 
 def parts_of(trace: Trace | EventTrace, path: Path, folder: Path) -> list[Part]:
@@ -48,26 +50,29 @@ def parts_of(trace: Trace | EventTrace, path: Path, folder: Path) -> list[Part]:
     every_s = trace.duration_s / count
     begins = [int(number * every_s + (every_s - PART_S) / 2) for number in range(count)]
     folder.mkdir(parents=True, exist_ok=True)
-    parts = [
-        Part(folder / f"{begin_s}.parquet", begin_s, begin_s + PART_S, min(begin_s, WARM_UP_S), 1) for begin_s in begins
-    ]
-    _write_counts(trace, parts) if isinstance(trace, Trace) else _write_events(trace, parts)
-    return [part for part in parts if part.trace.exists()]
+    for stale in folder.glob("*.parquet"):  # of an earlier trace
+        stale.unlink()
+    files = {
+        Part(None, begin_s, begin_s + PART_S, min(begin_s, WARM_UP_S), 1): folder / f"{begin_s}.parquet"
+        for begin_s in begins
+    }
+    _write_counts(trace, files) if isinstance(trace, Trace) else _write_events(trace, files)
+    return [replace(part, trace=file if file.exists() else None) for part, file in files.items()]
 
 
-def _write_counts(trace: Trace, parts: list[Part]) -> None:
+def _write_counts(trace: Trace, files: Mapping[Part, Path]) -> None:
     import pyarrow  # noqa: PLC0415  a tenth of a second
     from pyarrow import parquet  # noqa: PLC0415
 
-    for part in parts:
+    for part, file in files.items():
         counts = trace.counts[part.begin_s - part.warm_up_s : part.end_s]
         if counts.any():
             columns = {"events": counts} if counts.ndim == 1 else {f"p{n}": own for n, own in enumerate(counts.T)}
             table = {"second": np.arange(len(counts)), **{name: np.ascontiguousarray(c) for name, c in columns.items()}}
-            parquet.write_table(pyarrow.table(table), part.trace)
+            parquet.write_table(pyarrow.table(table), file)
 
 
-def _write_events(trace: EventTrace, parts: list[Part]) -> None:
+def _write_events(trace: EventTrace, files: Mapping[Part, Path]) -> None:
     """Write the events of each part in one pass over the trace."""
     import pyarrow  # noqa: PLC0415  as above
     from pyarrow import parquet  # noqa: PLC0415
@@ -76,11 +81,11 @@ def _write_events(trace: EventTrace, parts: list[Part]) -> None:
         [("at_s", pyarrow.float64()), ("partition", pyarrow.int32())],
         metadata={PARTITIONS: str(trace.partitions)},
     )
-    rest, held = list(parts), list[Any]()
+    rest, held = list(files), list[Any]()
 
     def write(part: Part) -> None:
         if held:
-            parquet.write_table(pyarrow.concat_tables(held), part.trace)
+            parquet.write_table(pyarrow.concat_tables(held), files[part])
             held.clear()
 
     for chunk in trace.chunks():
@@ -100,18 +105,25 @@ def _write_events(trace: EventTrace, parts: list[Part]) -> None:
 def run_part(job: Job) -> Row:
     """Simulate a part. Return for each of its blocks: events, late events, replica-seconds.
 
+    A part without events is not simulated: it has the minimum number of replicas all the time.
     Raises InvalidSettingsError.
     """
     from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.sent_events import build_events, replica_minutes  # noqa: PLC0415
 
-    warm_up_s, blocks = map(int, job.how.split()[1:])
+    warm_up_s, blocks, length_s = map(int, job.how.split()[1:])
+    edges, changes = [*map(int, np.linspace(warm_up_s, length_s, blocks + 1))], dict(job.changes)
+    if not changes["load.trace"]:
+        least = fixed_count(job.policy) or replica_limit(changes, "min_replicas", 1)
+        none = [0] * blocks
+        return {"events": none, "late": none, "replica_s": [least * (end - begin) for begin, end in pairwise(edges)]}
     scenario = job.read_scenario()
     sent = build_events(scenario)
+    rest_s = length_s - sent.duration_s  # a file of single events ends with the last one
+    sent = replace(sent, counts=np.pad(sent.counts, [(0, rest_s), (0, 0)][: sent.counts.ndim]))
     run, result = run_scenario(scenario, sent, keep_events=False)
     ends = np.concatenate([[0], np.cumsum(sent.table().sum(axis=1))])
     late = run.latency_us > round(scenario.target.latency_target_s * 1e6)
-    edges = [*map(int, np.linspace(warm_up_s, sent.duration_s, blocks + 1))]
     found: dict[str, list[float]] = {"events": [], "late": [], "replica_s": []}
     for begin_s, end_s in pairwise(edges):
         first, last = int(ends[begin_s]), int(ends[end_s])
@@ -119,6 +131,11 @@ def run_part(job: Job) -> Row:
         found["late"].append(int(np.count_nonzero(late[first:last])))
         found["replica_s"].append(60 * replica_minutes(run.requested, begin_s * SECOND_US, end_s - begin_s))
     return {**found, "lost": result.lost, "in_sla": result.in_sla}
+
+
+def replica_limit(changes: Mapping[str, Any], name: str, default: int) -> int:
+    """Return a setting of the section autoscaler. A change without the section counts more, as in a scenario."""
+    return int(changes.get(name, changes.get(f"autoscaler.{name}", default)))
 
 
 def block_edges(parts: Sequence[Part]) -> Iterator[tuple[int, int]]:

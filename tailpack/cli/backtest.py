@@ -104,7 +104,10 @@ def backtest(
     path = _import(prometheus, query, past, step, out=out, notes=notes) if prometheus else trace
     if path is None or (prometheus and trace):
         raise TailpackError("give the traffic as --trace FILE, or as --prometheus URL with --query")
-    settings = parse_changes(changes) | slo_changes(latency, percentile, service_time, startup, None)
+    own = parse_changes(changes)
+    if "duration_s" in own:
+        raise TailpackError("--set duration_s: the whole trace is compared; leave it out, or use a shorter trace")
+    settings = own | slo_changes(latency, percentile, service_time, startup, None)
     settings = {"autoscaler.rebalance_time_s": 0.05, **settings}
     scenario, found = load_with_trace("w1", path, {**settings, "policy": names[0]})
     if found is None:
@@ -184,7 +187,7 @@ def _print(result: "Backtest", price: float | None, *, band: bool) -> None:
         console.print("Bands: events spaced evenly … in one burst each second; the trace does not show which.")
     if worst := result.worst:
         console.print(
-            f"Worst time of {result.lines[-1].name}: {_clock(worst.begin_s)} to {_clock(worst.end_s)} after the start, "
+            f"Worst time of {worst.name}: {_clock(worst.begin_s)} to {_clock(worst.end_s)} after the start, "
             f"{share(worst.in_time)} in time; up to {worst.peak_events_per_s:,} events/s after a mean of "
             f"{worst.before_events_per_s:,.0f}.",
             highlight=False,

@@ -1,5 +1,6 @@
 """`tailpack pause`, `pin`, `resume` and `status`, by which an operator overrides an autoscaler."""
 
+import os
 from getpass import getuser
 from pathlib import Path
 from socket import gethostname
@@ -68,6 +69,8 @@ def status(config: Config = None, *, as_json: AsJson = False) -> None:
     holds = HoldReader(connection, settings)
     hold = holds.current()
     holds.close()
+    if not holds.is_read:
+        raise TailpackError(holds.problem)
     try:
         plan = read_plans(connection, settings, DEADLINE_S).newest
     except PlanNotWrittenError as error:
@@ -107,13 +110,20 @@ def _write(config: Path | None, direction: Direction, duration: str, reason: str
     least, most = settings.min_replicas, settings.max_replicas
     if direction is Direction.PIN and (replicas < least or 0 < most < replicas):
         raise TailpackError(f"{replicas} is outside of min_replicas and max_replicas: {least} to {most or '…'}")
-    at_us, by = now_us(), f"{getuser()}@{gethostname()}"
+    at_us, by = now_us(), f"{_user()}@{gethostname()}"
     hold = Hold(
         at_us=at_us, direction=direction, until_us=at_us + round(for_s * 1e6), replicas=replicas, by=by[:200],
         reason=reason[:500],
     )  # fmt: skip
     _produce(connection, settings, hold)
     typer.echo(f"{settings.group_in(connection.namespace)}: {hold if direction is not Direction.NONE else 'resumed'}")
+
+
+def _user() -> str:
+    try:
+        return getuser()
+    except (KeyError, OSError):  # in a container the user may have a number only
+        return str(os.getuid())
 
 
 def _produce(connection: "Connection", settings: "AutoscalerSettings", hold: Hold) -> None:

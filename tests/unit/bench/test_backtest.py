@@ -12,11 +12,13 @@ import command_line
 import numpy as np
 import pytest
 
-from bench.backtest.backtest import Question, backtest
+from bench.backtest.backtest import Question, _Runs, backtest
 from bench.backtest.current import read_current
-from bench.backtest.parts import PART_S, WARM_UP_S, parts_of
+from bench.backtest.parts import PART_S, WARM_UP_S, Part, parts_of, run_part
 from bench.backtest.prometheus import import_rates
+from bench.matrix import Job
 from contracts.validation import InvalidSettingsError
+from loadgen.schedule import Spacing
 from loadgen.trace import EventTrace, Trace, read_trace
 from tailpack.cli.backtest import FAILED_UNDER
 from tailpack.errors import TailpackError
@@ -29,13 +31,16 @@ def constant(path: Path, seconds: int, rate: int, partitions: int = 4) -> Path:
     return path
 
 
-def test_a_constant_load_has_exact_costs_and_differences(tmp_path: Path) -> None:
-    path = constant(tmp_path / "constant.csv", seconds=240, rate=300)
-    question = Question(
+def question(path: Path) -> Question:
+    return Question(
         trace=path, current=read_current("static 4"), policies=["static-3"], set={"payment.service_time_s": 0.005},
         service_time_s=0.005, latency_target_s=0.5, percentile=0.999, partitions=4, most=4,
     )  # fmt: skip
-    found = backtest(question, read_trace(path), tmp_path, processes=1, announce=lambda *_: None)
+
+
+def test_a_constant_load_has_exact_costs_and_differences(tmp_path: Path) -> None:
+    path = constant(tmp_path / "constant.csv", seconds=240, rate=300)
+    found = backtest(question(path), read_trace(path), tmp_path, processes=1, announce=lambda *_: None)
     assert not found.failed
     lines = {line.name: line for line in found.lines}
     assert [*lines] == ["today (static 4)", "fixed 2", "static-3"], "two replicas of 200 events/s serve 300"
@@ -62,6 +67,9 @@ def test_the_command_prints_the_figures_and_fails_under_a_threshold(tmp_path: Pa
     late = command_line.run(*words, "--fail-under", "99.9", "--json")
     assert late.exit_code == FAILED_UNDER
     assert json.loads(late.stdout)["worst"]["peak_events_per_s"] == 300
+    with pytest.raises(TailpackError, match="--set duration_s"):
+        command_line.run(*words, "--set", "duration_s=30")
+    assert "Worst time of static-1: " in command_line.run(*words, "--policy", "static-4").stdout
     (tmp_path / "totals.csv").write_text("second,events\n0,5\n")
     words[2] = tmp_path / "totals.csv"
     with pytest.raises(TailpackError, match="--set partitions=12"):
@@ -85,10 +93,38 @@ def test_a_long_trace_is_sampled_evenly_and_each_part_has_its_own_events(single:
     assert gaps.max() - gaps.min() <= 1
     assert {part.warm_up_s for part in parts} == {WARM_UP_S}
     for part in (parts[0], parts[-1]):
+        assert part.trace
         own = read_trace(part.trace, 2).counts
         wanted = counts[part.begin_s - WARM_UP_S : part.end_s]
         assert (own == wanted[: len(own)]).all()
         assert own.sum() == wanted.sum()
+
+
+def test_a_part_costs_until_its_end_and_one_without_events_the_minimum(tmp_path: Path) -> None:
+    part = Part(path := tmp_path / "events.csv", 1000, 1000 + PART_S, WARM_UP_S, 1)
+    cases = (("static-2", 30, 1, 2), ("static-2", 420, 1, 2), ("static-2", 0, 1, 2), ("keda-hpa", 0, 3, 3))
+    for policy, last_s, least, cost in cases:
+        path.write_text(f"at_s,partition\n1.5,0\n{last_s},1\n")
+        changes = (("autoscaler.min_replicas", least), ("load.trace", str(path) if last_s else ""))
+        row = run_part(Job(scenario="w1", policy=policy, changes=changes, how=part.how))
+        assert (row["events"], row["late"], row["replica_s"]) == ([int(last_s > WARM_UP_S)], [0], [cost * PART_S])
+
+
+def test_parts_without_events_are_kept_and_files_of_an_earlier_trace_deleted(tmp_path: Path) -> None:
+    counts = np.ones((86_400, 2), np.int64)
+    parts_of(Trace("full.csv", counts.copy()), tmp_path / "full.csv", tmp_path / "parts")
+    counts[43_200:] = 0
+    parts = parts_of(Trace("half.csv", counts), tmp_path / "half.csv", tmp_path / "parts")
+    assert [part.trace is None for part in parts] == [False] * 12 + [True] * 12
+    assert {part.trace for part in parts} - {None} == {*(tmp_path / "parts").iterdir()}
+
+
+def test_a_scaler_of_today_starts_within_its_own_limits(tmp_path: Path) -> None:
+    part = Part(path := constant(tmp_path / "constant.csv", seconds=20, rate=600), 0, 20, 0, 2)
+    runs = _Runs(question(path), [part], read_trace(path).counts, lambda _: {})
+    for text, count in {"keda min=4": 4, "keda max=2": 2, "keda": 3, "static 1": 1}.items():
+        job = runs._job(read_current(text).contender, part, Spacing.SMOOTH)
+        assert job.read_scenario().autoscaler.initial_replicas == count
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A journal explains each decision: change, reason, compared plans, and what followed."""
 
 import command_line
+import msgspec
 import pytest
 
 from contracts.journal import PartitionState, PlanAlternative, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
@@ -58,6 +59,22 @@ def test_decisions_are_selected_by_plan_time_or_last():
     for which, reason in {"7": "plan 7", "23:59": "neither", "00:00": "neither"}.items():
         with pytest.raises(ValueError, match=reason):
             select(found, which)
+
+
+def test_a_decision_has_only_its_own_plan():
+    plan = next(entry for entry in JOURNAL if isinstance(entry, PlanWritten))
+    changes = ({"action": "repair"}, {"reason": "reason 6"}, {"at_us": (START_S + 9) * 10**6})
+    others = [msgspec.structs.replace(plan, epoch=epoch, **more) for epoch, more in enumerate(changes, 2)]
+    assert all(one.epoch == 1 and not one.moves for one in explain([tick(5, "up", 2), tick(8, "down", 1), *others]))
+
+
+def test_a_time_is_the_latest_one_before_the_end_of_the_journal():
+    found = explain([tick(-600, "up", 2), tick(-200, "down", 1), *(tick(second) for second in range(300, 400))])
+    assert select(found, "23:50:00") == select(found, "23:55:00") == found[:1]
+    assert select(found, "0:00:05") == select(found, "00:04:59") == found[1:2]
+    assert select(found, "0:06:00") == found[2:]
+    with pytest.raises(ValueError, match="from 23:50:00 to 00:06:39"):
+        select(found, "23:49:59")
 
 
 def test_a_folder_without_a_journal_is_one_line(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from foreign_group import NAMES, ForeignGroup, carried_out, leading, plan, rebalances, settings_of
+from foreign_group import NAMES, ForeignGroup, carried_out, plan, rebalances, settings_of
 from kafka_helpers import DEADLINE_S, admin, wait_for
 
 from autoscaler.live.foreign.inspection import inspect
@@ -120,15 +120,6 @@ def test_auto_finds_out_how_a_group_can_be_planned(planned_kafka, namespace, tmp
                 connection,
                 settings_of(group.topic, group.name, consumers="led" if chosen == "assigned" else "assigned"),
             )
-
-
-def test_a_leader_that_joins_a_group_of_kip_848_leaves_it_and_says_so(planned_kafka, namespace, tmp_path):
-    with ForeignGroup(planned_kafka, namespace, tmp_path / "group", "librdkafka", "consumer") as group:
-        group.start(NAMES[0])
-        wait_for(group.owners, "its partitions")
-        with leading(group) as leader:
-            wait_for(lambda: "cannot be led: brokers assign its partitions" in leader.problem, "the problem")
-        assert {*group.owners().values()} == {NAMES[0]}
 
 
 @pytest.fixture

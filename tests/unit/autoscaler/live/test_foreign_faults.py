@@ -1,0 +1,147 @@
+"""Memberships keep their group when rights are missing, answers are lost, or a plan is too long."""
+
+import asyncio
+from concurrent.futures import Future
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import KafkaConnectionError
+from foreign_group import settings_of
+
+from autoscaler.live.foreign import broker_settings, inspection, planner, wire
+from autoscaler.live.foreign.coordinator import Coordinator
+from autoscaler.live.foreign.leader import Leader
+from autoscaler.live.foreign.members import Member, Replicas
+from autoscaler.live.foreign.membership import View
+from autoscaler.live.foreign.planner import Planner
+from autoscaler.live.foreign.wire import PLANNER
+from contracts.connection import Connection
+from contracts.plan import PlanRecord
+from contracts.preflight import PreflightError
+
+CONNECTION, TOPIC, TOPIC_ID = Connection(bootstrap_servers="kafka:9092"), "orders", b"o" * 16
+SETTINGS = settings_of(TOPIC, "shop")
+
+
+class Group:
+    """A coordinator with one consumer of KIP-848, which forgets what it is told while `is_deaf`."""
+
+    group, node = "shop", 1
+
+    def __init__(self) -> None:
+        self.rack: str | None = None
+        self.sent: list[Any] = []
+        self.is_deaf, self.epoch = False, 0
+
+    async def count_partitions(self, *_: Any) -> dict[str, int]:
+        return {TOPIC: 2}
+
+    async def send(self, kind: Any, *values: Any) -> Any:
+        if kind is wire.DESCRIBE_ASSIGNED:
+            places = ([(TOPIC_ID, TOPIC, [0, 1], {})],)
+            consumer = ("a", None, None, 1, "shop-0", "", [TOPIC], None, places, places)
+            carrier = (PLANNER, None, self.rack, 1, PLANNER, "", ["other"], None, ([],), ([],))
+            members = [consumer, *([carrier] if self.rack is not None else [])]
+            return SimpleNamespace(groups=[(0, None, "shop", "Stable", 1, 1, "planned", members)])
+        self.sent.append(values[3:6:2])
+        if self.is_deaf:
+            raise KafkaConnectionError("lost")
+        self.rack, self.epoch = values[3] or self.rack, self.epoch + 1
+        return SimpleNamespace(error_code=0, message="", epoch=self.epoch)
+
+
+@pytest.fixture
+def planned() -> Any:
+    group, one = Group(), Planner(CONNECTION, SETTINGS)
+    one._coordinator = group  # type: ignore[assignment]
+
+    def step(*names: str) -> None:
+        record = PlanRecord(epoch=1, at_us=1, replicas=names, assignment=dict(enumerate(names)), reason="test")
+        one._given = record, Replicas({"shop-0": "", "shop-1": ""})
+        with pytest.raises(KafkaConnectionError) if group.is_deaf else nullcontext():
+            one._loop.run_until_complete(one._step())
+
+    step("shop-0", "shop-0")
+    yield group, one, step
+    one._loop.close()
+
+
+@pytest.fixture
+def leader() -> Any:
+    one = Leader(CONNECTION, SETTINGS)
+    yield one
+    one._loop.close()
+
+
+def test_a_publication_is_repeated_unchanged_and_many_lost_ones_do_not_fence_the_planner(planned):
+    group, one, step = planned
+    group.is_deaf, one._owners = True, {}
+    for _ in range(12):
+        step("shop-0", "shop-0")
+    assert len({tuple(map(str, sent)) for sent in group.sent[1:]}) == 1
+    for _ in range(12):
+        one._owners = {}
+        step("shop-0", "shop-0")
+    group.is_deaf = False
+    step("shop-0", "shop-0")
+    assert (one.is_fenced, group.rack) == (False, one._racks[-1])
+
+
+def test_a_plan_that_is_too_long_keeps_the_membership(planned, monkeypatch):
+    group, one, step = planned
+    monkeypatch.setattr(planner, "LONGEST", 10)
+    one._owners, one._beat_s = {}, 0.0
+    step("shop-0", "shop-0")
+    assert group.sent[-1] == (None, None)
+    assert "too many members or partitions (" in one.problem
+
+
+def test_a_removal_is_repeated_until_the_member_is_gone(leader):
+    dead, asked = Member("dead"), []
+
+    async def leave(members: Any) -> None:
+        asked.append([*members])
+
+    leader._coordinator.leave = leave  # type: ignore[method-assign]
+    leader.view = View(members=(dead,))
+    asyncio.run(leader._remove_again([dead]))
+    asyncio.run(leader._remove_again())
+    leader.view = View()
+    asyncio.run(leader._remove_again())
+    assert asked == [["dead"], ["dead"], []]
+
+
+def test_closing_does_not_wait_for_a_host_that_vanished():
+    one = Coordinator(CONNECTION, "shop")
+    one._client = SimpleNamespace(close=lambda: asyncio.Event().wait())
+    asyncio.run(one.close())
+    with pytest.raises(KafkaConnectionError, match="not connected"):
+        asyncio.run(one.send(wire.LEAVE, []))
+
+
+def test_brokers_are_asked_one_by_one_for_the_assignor(monkeypatch):
+    def describe_configs(asked: Any, **_: Any) -> Any:
+        (one,) = asked
+        answer: Future[Any] = Future()
+        assignors = broker_settings.CLASS if one.name == "1" else "uniform"
+        answer.set_result({"group.consumer.assignors": SimpleNamespace(value=assignors)})
+        return {one: answer}
+
+    cluster = SimpleNamespace(brokers={1: None, 2: None})
+    admin = SimpleNamespace(list_topics=lambda **_: cluster, describe_configs=describe_configs)
+    monkeypatch.setattr(broker_settings, "AdminClient", lambda _: admin)
+    assert broker_settings.brokers_without_assignor(CONNECTION) == ([2], 2)
+
+
+@pytest.mark.parametrize("consumers", ["auto", "led"])
+def test_a_group_that_looks_empty_and_cannot_be_described_is_refused(monkeypatch, consumers):
+    async def read(*_: Any) -> Any:
+        return 0, "shop", "Dead", "", "", []
+
+    monkeypatch.setattr(inspection, "_read", read)
+    monkeypatch.setattr(inspection, "LOADING_S", 0.0)
+    monkeypatch.setattr(inspection, "describe_group", lambda *_: None)
+    with pytest.raises(PreflightError, match="group shop cannot be described; allow DESCRIBE on it and on each topic"):
+        inspection.inspect(CONNECTION, settings_of(TOPIC, "shop", consumers=consumers))

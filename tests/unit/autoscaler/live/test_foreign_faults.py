@@ -26,7 +26,7 @@ SETTINGS = settings_of(TOPIC, "shop")
 
 
 class Group:
-    """A coordinator with one consumer of KIP-848, which forgets what it is told while `is_deaf`."""
+    """A coordinator with one consumer of KIP-848, which forgets what it gets while `is_deaf`."""
 
     group, node = "shop", 1
 

@@ -5,7 +5,8 @@ Foreign and malformed records are skipped and counted. Transaction markers are n
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +22,7 @@ from services.common.records import ServiceError
 READ_DEADLINE_S: Final = 60.0
 FETCH_BYTES: Final = 524_288  # limit for each partition: fetched records stay in memory until they are processed
 BATCH: Final = 1000
+CLOSE_DEADLINE_S: Final = 0.5
 
 ReadId = Callable[[bytes], str | None]
 """Returns the effect's id in the value of an output record, or None for another stage's record. Raises UNDECODABLE."""
@@ -55,8 +57,8 @@ async def count_uncommitted(connection: Connection, group: str, inputs: Iterable
         partitions = await _partitions(consumer, inputs)
         starts, ends = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
     finally:
-        await admin.close()
-        await consumer.stop()
+        await _disconnect(admin.close())
+        await _disconnect(consumer.stop())
     begins = {tp: max(starts[tp], committed[tp].offset if tp in committed else 0) for tp in partitions}
     return sum(min(limit, max(0, ends[tp] - begins[tp])) for tp in partitions)
 
@@ -97,8 +99,14 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
                 await asyncio.sleep(0)  # let other tasks run while a long tail is read
             ends = {tp: end for tp, end in ends.items() if await consumer.position(tp) < end}
     finally:
-        await consumer.stop()
+        await _disconnect(consumer.stop())
     return records_skipped
+
+
+async def _disconnect(closing: Awaitable[None]) -> None:
+    """Close a client. With TLS the broker may confirm the end only after 30 s, for which no event may wait."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(closing, CLOSE_DEADLINE_S)
 
 
 async def _seek_tails(consumer: AIOKafkaConsumer, tails: Mapping[str, int]) -> dict[TopicPartition, int]:

@@ -1,4 +1,4 @@
-"""Groups that a Leader refuses, leaves or takes over, missing rights, and the end of a coordinator."""
+"""Groups that a Leader refuses, leaves or takes over, and missing rights."""
 
 import asyncio
 import json
@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaError
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient
 from foreign_group import NAMES, ForeignGroup, carried_out, leading, plan, planned, rebalances, settings_of
-from kafka_helpers import DEADLINE_S, wait_for
+from kafka_helpers import wait_for
 from secured_broker import SecuredKafka, secured_kafka
 
 from autoscaler.live.foreign import wire
@@ -154,21 +153,3 @@ def test_missing_rights_are_one_line_and_the_printed_ones_suffice_over_tls(secur
             wait_for(lambda: len(leader.view.members) == len(NAMES), "all members")
             wanted = {number: NAMES[number % 3] for number in range(group.partitions)}
             assert carried_out(leader, group, plan(1, wanted))
-
-
-def test_the_next_coordinator_keeps_the_plan_and_follows_further_ones(cluster, namespace, tmp_path):
-    kafka = cluster.address()
-    with ForeignGroup(kafka, namespace, tmp_path / "group") as group, leading(group) as leader:
-        group.start(*NAMES)
-        wait_for(lambda: len(leader.view.members) == len(NAMES), "all members")
-        group.load()
-        wanted = {number: NAMES[number % 3] for number in range(group.partitions)}
-        assert carried_out(leader, group, plan(1, wanted))
-        admin = AdminClient({"bootstrap.servers": kafka})
-        found = admin.describe_consumer_groups([group.name])[group.name].result(DEADLINE_S)
-        cluster.kill(found.coordinator.id)
-        moved = {number: NAMES[(number + 1) % 3] for number in range(group.partitions)}
-        assert carried_out(leader, group, plan(2, moved), deadline_s=200)
-        cluster.start()
-        assert group.served()
-        assert group.events_after_revocation() == 0

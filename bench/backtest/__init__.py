@@ -1,1 +1,1 @@
-"""What would other scalers have made of past traffic? Simulations of a user's own trace."""
+"""Simulations of a user's own trace, which show how other scalers would have served it."""

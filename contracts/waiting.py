@@ -1,7 +1,9 @@
-"""Waits for a condition by polling. At the deadline it raises an error that names the condition."""
+"""Waits: for a condition by polling, with an error at the deadline that names the condition; and for the end."""
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -23,3 +25,27 @@ def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float 
             raise WaitTimeoutError(f"timed out after {within_s:g} s; waited for: {what}")
         time.sleep(poll_s)
     return found
+
+
+class Stop:
+    """Set once, by a thread or a signal handler. A handler that sets a threading.Event may wait for its own thread."""
+
+    def __init__(self) -> None:
+        self._is_set, self._wakes = False, SimpleQueue[None]()
+
+    def set(self) -> None:
+        """End all waiting, for ever."""
+        self._is_set = True
+        self._wakes.put(None)
+
+    def is_set(self) -> bool:
+        """Return whether `set` was called."""
+        return self._is_set
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until `set` is called, `timeout_s` seconds at most. Return whether it was called."""
+        if not self._is_set:
+            with suppress(Empty):
+                self._wakes.get(timeout=timeout_s)
+                self._wakes.put(None)  # for other threads
+        return self._is_set

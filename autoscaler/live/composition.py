@@ -8,7 +8,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any, Final
 
 from autoscaler.controller import Controller
@@ -39,7 +38,7 @@ from contracts.children import python_module
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.rebalance_protocol import RebalanceProtocol
-from contracts.waiting import WaitTimeoutError, until
+from contracts.waiting import Stop, WaitTimeoutError, until
 
 ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
@@ -87,7 +86,7 @@ class StartupConfig:
 class LiveAutoscaler:
     """One controller with its Kafka clients, launcher, pages and journal."""
 
-    def __init__(self, config: StartupConfig, launcher: Launcher, stop: Event, *, warn: Callable[[str], None]) -> None:
+    def __init__(self, config: StartupConfig, launcher: Launcher, stop: Stop, *, warn: Callable[[str], None]) -> None:
         """Bind the port, then take over the plan log. No decision is made and no replica started yet.
 
         The order matters: an autoscaler that cannot run must not fence the one that runs.

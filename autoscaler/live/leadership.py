@@ -21,6 +21,7 @@ from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
 from contracts.clock import monotonic_s
+from contracts.waiting import Stop
 
 log = logging.getLogger("autoscaler")
 COMPONENT: Final = "leadership"
@@ -70,7 +71,7 @@ class Leadership:
         expired = f"Lease {self._name} was not renewed for {self._duration_s:g} s: another process may lead"
         return "" if self.is_leader else self.problem or expired
 
-    def acquire(self, stop: threading.Event, report: Callable[[str], None] = lambda _: None) -> bool:
+    def acquire(self, stop: Stop, report: Callable[[str], None] = lambda _: None) -> bool:
         """Wait until this autoscaler leads (True) or `stop` is set.
 
         report: called after each failed attempt (every 0.25 s) with the reason why the Lease could not be used; empty
@@ -146,7 +147,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threading.Event) -> bool:
+def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: Stop) -> bool:
     """Compile the policy, then wait until this autoscaler leads (True) or `stop` is set. Raises PortTakenError.
 
     The pages show which autoscaler leads, or why this one cannot.

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from threading import Event
 from typing import Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from autoscaler.packing.owners import round_robin
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 from contracts.clock import monotonic_s, wall_offset_s
+from contracts.waiting import Stop
 
 STEP_S: Final = 0.02
 """Pause between two steps. It delays the reaction to a replica that dies or drains, in addition to writing the plan."""
@@ -49,7 +49,7 @@ class Loop:
         *,
         interval_s: float,
         offset_s: float,
-        stop: Event,
+        stop: Stop,
         urgent: Callable[[], bool] = lambda: False,
         on_clock_jump: Callable[[float], None] = lambda by_s: None,
         clock: Callable[[], float] = monotonic_s,

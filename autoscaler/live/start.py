@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
-from threading import Event
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -29,6 +28,7 @@ from autoscaler.ports import NotReadyError, Policy
 from contracts.connection import read_settings
 from contracts.preflight import PreflightError
 from contracts.validation import InvalidSettingsError, as_environment
+from contracts.waiting import Stop
 
 log = logging.getLogger("autoscaler")
 CHAIN_POLICY: Final = TailAware.name
@@ -49,7 +49,7 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
 
 
 def _autoscale(configs: Sequence[Path], *, only_stop: bool) -> int:
-    signals, stop = list[int](), Event()
+    signals, stop = list[int](), Stop()
 
     def on_signal(number: int, _frame: object) -> None:
         signals.append(number)
@@ -130,7 +130,7 @@ def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Star
     return chain
 
 
-def _run_all(stages: Sequence[StartupConfig], stop: Event, signals: list[int]) -> int:
+def _run_all(stages: Sequence[StartupConfig], stop: Stop, signals: list[int]) -> int:
     """Run one autoscaler for each stage until one exits. Return the highest exit status."""
 
     def run(stage: StartupConfig) -> int:
@@ -143,7 +143,7 @@ def _run_all(stages: Sequence[StartupConfig], stop: Event, signals: list[int]) -
         return max(status.result() for status in [pool.submit(run, stage) for stage in stages])
 
 
-def _run(config: StartupConfig, stop: Event, signals: list[int]) -> int:
+def _run(config: StartupConfig, stop: Stop, signals: list[int]) -> int:
     settings = config.settings
     if not settings.kubernetes_lease:
         return _lead(config, stop, signals)
@@ -167,7 +167,7 @@ def _run(config: StartupConfig, stop: Event, signals: list[int]) -> int:
     return _log_error(f"{losses[0]}, exiting; replicas keep running", EXIT_FENCED) if losses else status
 
 
-def _lead(config: StartupConfig, stop: Event, signals: list[int], why_not_leading: Callable[[], str] = str) -> int:
+def _lead(config: StartupConfig, stop: Stop, signals: list[int], why_not_leading: Callable[[], str] = str) -> int:
     settings, connection = config.settings, config.connection
     try:
         check(connection, settings, follows_plans=not settings.runtime and not settings.is_foreign)

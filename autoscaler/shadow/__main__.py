@@ -11,7 +11,6 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 from autoscaler.controller import Controller
@@ -32,6 +31,7 @@ from autoscaler.shadow.shadow_group import ShadowGroup
 from contracts.clock import monotonic_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
+from contracts.waiting import Stop
 
 log = logging.getLogger("shadow")
 
@@ -61,7 +61,7 @@ class Shadow:
 
     def __init__(self, connection: Connection, settings: ShadowSettings, policy: Policy) -> None:
         """Create the clients without a request. Raises KafkaException for invalid client settings."""
-        self.stop = Event()
+        self.stop = Stop()
         self._settings = settings
         topic, name = settings.topic_in(connection.namespace), settings.group_in(connection.namespace)
         self._name = f"{name} on {topic}"

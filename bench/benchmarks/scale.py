@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
+from threading import Thread
 from typing import Annotated, Final
 
 import psutil
@@ -26,7 +26,7 @@ from bench.benchmark import Option, QuickBenchmark, Row, Tools, environ_of
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.metrics import MetricSpec
-from contracts.waiting import WaitTimeoutError, until
+from contracts.waiting import Stop, WaitTimeoutError, until
 from loadgen.children import defer_stop_signals, python_module
 
 PLANS, QUICK_PLANS = 5, 2
@@ -79,7 +79,7 @@ class _Group:
             initial_replicas=members, max_replicas=members,
         )  # fmt: skip
         self._launcher = ProcessLauncher(Path(folder), python_module("services.payment"), environ_of(connection))
-        self._members, self._mover, self._stop = dict[str, ReplicaProcess](), _Mover(), Event()
+        self._members, self._mover, self._stop = dict[str, ReplicaProcess](), _Mover(), Stop()
         PlanLog(connection, settings, deadline_s=BROKER_S)  # the broker first creates thousands of logs
         config = StartupConfig(settings, connection, self._mover, {})
         self._autoscaler = LiveAutoscaler(config, self._launcher, self._stop, warn=lambda _: None)

@@ -1,7 +1,6 @@
 """Ticks follow the schedule of the wall clock, and the warm-up takes a policy up and down."""
 
 from itertools import pairwise
-from threading import Event
 
 import pytest
 from hypothesis import given
@@ -14,6 +13,7 @@ from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.policies.registry import POLICIES
 from autoscaler.ports import Policy
+from contracts.waiting import Stop
 
 
 @given(st.floats(1.6e9, 2.2e9), st.sampled_from([0.25, 0.5, 1.0, 5.0]), st.floats(0, 0.2))
@@ -24,15 +24,15 @@ def test_the_next_tick_is_on_schedule_within_one_interval(now_s: float, interval
     assert beats == pytest.approx(round(beats), abs=1e-5)
 
 
-class ManualStop(Event):
-    """An event whose `wait` advances the clock instead; it is set after `end_s`."""
+class ManualStop(Stop):
+    """A `Stop` whose `wait` advances the clock instead; it is set after `end_s`."""
 
     def __init__(self, clock: FakeClock, end_s: float) -> None:
         super().__init__()
         self.clock, self.end_s = clock, end_s
 
-    def wait(self, timeout: float | None = None) -> bool:
-        self.clock.advance(timeout or 0.0)
+    def wait(self, timeout_s: float) -> bool:
+        self.clock.advance(timeout_s)
         return self.clock.now_s > self.end_s
 
 

@@ -14,6 +14,7 @@ from kafka_helpers import wait_for
 from autoscaler.live.launcher import LauncherError
 from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.settings import AutoscalerSettings
+from contracts.waiting import Stop
 from tailpack.local.ports import free_port
 
 REFUSAL = 'Kubernetes refuses (403): leases "autoscaler" is forbidden; give its Role that verb'
@@ -38,7 +39,7 @@ class Leases:
 
 class StandbyProcess:
     def __init__(self) -> None:
-        self.leases, self.port, self.stop = Leases(), free_port(), threading.Event()
+        self.leases, self.port, self.stop = Leases(), free_port(), Stop()
         self.won: list[bool] = []
         leadership = Leadership(self.leases.lease, "autoscaler", "me", duration_s=5.0)
         settings = AutoscalerSettings(policy="static", state_dir="unused", http_port=self.port)

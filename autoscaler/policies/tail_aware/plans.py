@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from heapq import heapreplace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -20,17 +20,15 @@ PINNED: Final = 1e9
 """Weight of a partition whose handover is under way: another move would restart its pause."""
 
 
-class Plans(NamedTuple):
-    """Plans, in the order in which they were found."""
-
-    owners: list[Ints]
-    """Owner of each partition."""
-    replicas: list[tuple[int, ...]]
+Placement = tuple[Ints, tuple[int, ...]]
+"""A plan: the owner of each partition, and the replicas."""
 
 
-def add_plans(found: Plans, group: Group, loads: Sequence[Floats], present: int, counts: Sequence[int]) -> None:
+def add_plans(
+    found: list[Placement], group: Group, loads: Sequence[Floats], present: int, counts: Sequence[int]
+) -> None:
     """Add plans with these replica counts. loads: events by partition, by which plans are packed."""
-    known = {(owners.tobytes(), replicas) for owners, replicas in zip(*found, strict=True)}
+    known = {(owners.tobytes(), replicas) for owners, replicas in found}
     for load in loads:
         order = largest_first(load)
         for count in counts:
@@ -39,8 +37,7 @@ def add_plans(found: Plans, group: Group, loads: Sequence[Floats], present: int,
                 owners, replicas = _placed(group, load, order, level * (1.001 + slack), present, count)
                 if (key := (owners.tobytes(), replicas)) not in known:
                     known.add(key)
-                    found.owners.append(owners)
-                    found.replicas.append(replicas)
+                    found.append((owners, replicas))
 
 
 def fill_level(falling: Floats, count: int) -> float:
@@ -64,9 +61,7 @@ def _spread(falling: Floats, count: int) -> float:
     return max([load for load, _ in heap])
 
 
-def _placed(
-    group: Group, load: Floats, order: Ints, limit: float, present: int, count: int
-) -> tuple[Ints, tuple[int, ...]]:
+def _placed(group: Group, load: Floats, order: Ints, limit: float, present: int, count: int) -> Placement:
     """Return owners and replicas: `count` of them, none with more than `limit` if possible, with the fewest moves."""
     numbers = max(present, count)
     capacities = limit * group.rates[:numbers] / group.rates[-1]

@@ -1,6 +1,6 @@
 """The policy: carries out each plan in a queue model, on the arrivals that may come, and chooses the cheapest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import ClassVar, Final, NamedTuple
@@ -17,11 +17,10 @@ from autoscaler.policies.tail_aware.memory import (
     Budget,
     Handovers,
     RecentPeaks,
-    Reports,
     ServiceRateCorrection,
     StartUpTimes,
 )
-from autoscaler.policies.tail_aware.plans import PINNED, Plans, add_plans
+from autoscaler.policies.tail_aware.plans import PINNED, Placement, add_plans
 from autoscaler.policies.tail_aware.queues import (
     Grid,
     Group,
@@ -79,6 +78,11 @@ class Situation(NamedTuple):
         load, held = np.bincount(owners, self.paths.sizes), np.bincount(owners)
         return bool((load <= self.group.rates[: len(load)] * self.interval_s)[held > 1].all())
 
+    def numbered(self, plans: Iterable[Placement]) -> Group:
+        """Return the group with the replicas of these plans and the present ones."""
+        highest = max(self.present, *(max(int(owners.max()), *replicas) + 1 for owners, replicas in plans))
+        return self.group._replace(rates=self.group.rates[:highest], starting_s=self.group.starting_s[:highest])
+
 
 class Candidate(NamedTuple):
     """A plan with its prediction."""
@@ -105,7 +109,6 @@ class TailAware:
         self._correction = ServiceRateCorrection(self._budget.allowed_share)
         self._startups = StartUpTimes()
         self._handovers = Handovers()
-        self._reports = Reports()
         self._peaks = RecentPeaks()
         self._before: tuple[Situation, Candidate] | None = None
         """The last tick and its plan."""
@@ -113,7 +116,6 @@ class TailAware:
         """Number of each replica at the last tick, by name."""
         self._modelled: dict[str, float] = {}
         """Late events of the last interval by replica, according to the queue model."""
-        self._late_upstream = 0.0
         self._urgent = False
         self.early = False
         """Whether the last decision was made between two ticks. There is at most one in an interval."""
@@ -122,8 +124,7 @@ class TailAware:
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the cheapest plan."""
-        self._reports.add(observation)
-        self._late_upstream += observation.late_upstream
+        self._budget.report(observation)
         urgent, self._urgent = self._urgent, False
         if not observation.partitions:
             return no_change(observation, "the topic has no partitions")
@@ -168,9 +169,7 @@ class TailAware:
         counts = history.observe(observation)
         if self._before is not None and len(self._before[0].group.owners) == len(counts):
             self._learn(observation, *self._before)
-        self.late = self._reports.book(self._modelled) + self._late_upstream
-        self._late_upstream = 0.0
-        budget.book(self.late, float(counts.sum()))
+        self.late = budget.book(self._modelled, float(counts.sum()))
         start_s, pause_s = self._startups.typical_s(observation.startup_s), observation.rebalance_time_s
         interval_s, slot_s = history.interval_s, history.slot_s
         target_s = max(slot_s, self.settings.latency_target_s - observation.overhead_s)
@@ -250,7 +249,7 @@ class TailAware:
         got = np.bincount(chosen.owners, arrived.sum(axis=0), minlength=len(every))  # by replica
         self._modelled = {name: float(due[place]) for name, place in self._numbers.items()}
         present = set(observation.replica_names)
-        for name, late in self._reports.reported.items():
+        for name, late in self._budget.reported.items():
             place = self._numbers.get(name)
             if place is not None and name in present:
                 self._correction.learn(name, late, float(every[place]), float(got[place]))
@@ -259,12 +258,9 @@ class TailAware:
         """Return the plans that could follow, with their predictions."""
         group, paths, grid = now.group, now.paths, now.grid
         partitions = len(group.owners)
-        found, done = Plans([], []), list[Candidate]()
+        found, done, loads = list[Placement](), list[Candidate](), [paths.sizes + 1e-6]
         if now.present and (group.owners >= 0).all():
-            found.owners.append(group.owners)
-            found.replicas.append(tuple(range(now.present)))
-        loads = [paths.sizes + 1e-6]
-        if len(found.owners):
+            found.append((group.owners, tuple(range(now.present))))
             done = self._predicted(now, found, 0)
             if done[0].late_cost > self.options.change_price_s:
                 loads.append(paths.sizes + now.waiting.sum(axis=0) + 1e-6)
@@ -285,30 +281,25 @@ class TailAware:
             counts, most = list(range(top + 1, limit + 1)), 3
         return done
 
-    def _predicted(self, now: Situation, found: Plans, known: int) -> list[Candidate]:
+    def _predicted(self, now: Situation, found: list[Placement], known: int) -> list[Candidate]:
         """Return predictions of all plans but the first `known`."""
         # the first plan is the one to which the queue model compares all others
-        first = min(known, 1)
-        owners = np.array(found.owners[:first] + found.owners[known:])
-        each = found.replicas[:first] + found.replicas[known:]
-        group, paths, options = now.group, now.paths, self.options
-        highest = int(max(owners.max(), *map(max, each), now.present - 1)) + 1
-        seen = group._replace(rates=group.rates[:highest], starting_s=group.starting_s[:highest])
-        lost, every = late_of_plans(now.waiting, paths.events, owners, seen, now.grid)
-        middle = paths.middle
+        first, options, middle = min(known, 1), self.options, now.paths.middle
+        plans = found[:first] + found[known:]
+        owners, group, paths = np.array([one for one, _ in plans]), now.numbered(plans), now.paths
+        lost, every = late_of_plans(now.waiting, paths.events, owners, group, now.grid)
         late = lost @ paths.weights + every[:, middle] - lost[:, middle]  # and what is expected later
         moves = owners != group.owners
         moved = np.count_nonzero(moves, axis=1)
-        counts = np.array([len(one) for one in each])
-        starts = np.array([sum(one >= now.present for one in replicas) for replicas in each])
-        late_cost = options.price / (group.rates[-1] * self._budget.allowed_share) * late * self._budget.factor(late)
+        counts = np.array([len(replicas) for _, replicas in plans])
+        starts = np.array([sum(one >= now.present for one in replicas) for _, replicas in plans])
+        price = options.price / (now.group.rates[-1] * self._budget.allowed_share)
+        late_cost = price * late * self._budget.factor(late)
         cost = counts * now.paid_s + starts * options.start_price_s + late_cost
         cost += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != now.present))
         cost += PINNED * np.count_nonzero(moves & (group.in_handover_s > 0), axis=1)
         figures = zip(late.tolist(), late_cost.tolist(), cost.tolist(), moved.tolist(), strict=True)
-        return [Candidate(*plan, *some) for plan, some in zip(zip(owners, each, strict=True), figures, strict=True)][
-            first:
-        ]
+        return [Candidate(*plan, *some) for plan, some in zip(plans, figures, strict=True)][first:]
 
     def _decision(
         self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]
@@ -339,10 +330,8 @@ class TailAware:
 
 def _replayed(now: Situation, plan: Candidate, paths: Floats, due_s: float = 0.0) -> Floats:
     """Return the late events by kind, path and replica under a plan: those due until `due_s`, and all."""
-    highest = max(int(plan.owners.max()), *plan.replicas, now.present - 1) + 1
-    group = now.group._replace(rates=now.group.rates[:highest], starting_s=now.group.starting_s[:highest])
     grid = now.grid._replace(saved_s=due_s, extrapolate=False)
-    return late_by_replica(now.waiting, paths, plan.owners, group, grid)
+    return late_by_replica(now.waiting, paths, plan.owners, now.numbered([plan[:2]]), grid)
 
 
 def _cost(one: Candidate) -> float:

@@ -18,7 +18,7 @@ from contracts.connection import Connection
 from contracts.journal import PartitionState, TickRecord
 from contracts.plan import PlanRecord, plan_key
 from contracts.progress import Progress, ReplicaState
-from contracts.topics import Topic, qualified
+from contracts.topics import PAYMENT_GROUP, Topic, qualified
 from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka

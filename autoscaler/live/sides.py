@@ -1,4 +1,4 @@
-"""What an autoscaler does with its decisions: it carries them out, or it only observes the group of another scaler."""
+"""An autoscaler either carries its decisions out, or it only observes the group of another scaler."""
 
 import math
 from collections.abc import Callable

@@ -49,9 +49,7 @@ def backtest(
     service_time: Annotated[
         str, typer.Option(metavar="DURATION", help="Time that a replica needs to serve one event: 5ms.")
     ],
-    trace: Annotated[
-        Path | None, typer.Option(help="CSV or Parquet file with the traffic, as for `tailpack simulate --trace`.")
-    ] = None,
+    trace: Annotated[Path | None, typer.Option(help="CSV or Parquet file, as for `tailpack simulate --trace`.")] = None,
     prometheus: Annotated[
         str, typer.Option(metavar="URL", help="Import the traffic from this Prometheus, instead of --trace.")
     ] = "",
@@ -63,9 +61,7 @@ def backtest(
             '(rate(kafka_topic_partition_current_offset{topic="orders"}[1m])).',
         ),
     ] = "",
-    past: Annotated[
-        str, typer.Option(metavar="DURATION", help="Length of the imported range, which ends now: 7d.")
-    ] = "7d",
+    past: Annotated[str, typer.Option(metavar="DURATION", help="Imported range, up to now: 7d.")] = "7d",
     step: Annotated[str, typer.Option(metavar="DURATION", help="Time between two samples of the import.")] = "30s",
     policies: Annotated[
         list[str] | None, typer.Option("--policy", help="Policy to compare. Repeatable; default: tail-aware.")
@@ -80,7 +76,7 @@ def backtest(
     changes: Changes = None,
     fail_under: Annotated[
         float | None,
-        typer.Option(min=0, max=100, help="Exit with status 99 if the share of events in time is lower, %%."),
+        typer.Option(min=0, max=100, help="Exit with status 99 if a smaller share is in time, %%."),
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder for the import, the runs and backtest.json.")] = Path(
         "out/backtest"
@@ -90,8 +86,8 @@ def backtest(
 ) -> None:
     """Simulate past traffic under today's scaler and under other policies, and compare share in time and cost.
 
-    A trace of more than four hours is sampled. A trace of counts does not show how events were spaced. So its figures
-    are a band, from evenly spaced events to one burst each second.
+    A trace of more than four hours is sampled. If it has only counts, figures are a band:
+    from evenly spaced events to one burst each second.
     """
     from bench.backtest.backtest import Question  # noqa: PLC0415  numpy only where it is needed
     from bench.backtest.backtest import backtest as answer  # noqa: PLC0415

@@ -32,7 +32,7 @@ def start(
         ),
     ] = None,
     planned: Annotated[
-        bool | None, typer.Option(help="With the assignor for consumers = assigned.", show_default="no, or as before")
+        bool | None, typer.Option(help="Assignor for consumers = assigned.", show_default="no, or as before")
     ] = None,
 ) -> None:
     """Start brokers (KRaft nodes) that run until `tailpack kafka stop`; print their addresses."""

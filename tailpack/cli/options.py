@@ -149,7 +149,7 @@ WebUi = Annotated[
 LoadWorkers = Annotated[
     int, typer.Option("--load-workers", min=1, max=100, help="Number of processes that send the load.")
 ]
-Master = Annotated[str, typer.Option(help="Master of Spark, such as local[*]; default: Spark only for large runs.")]
+Master = Annotated[str, typer.Option(help="Master of Spark, such as local[*]; default: only for large runs.")]
 
 
 def group_settings(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":

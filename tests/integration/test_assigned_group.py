@@ -38,8 +38,11 @@ def planning(group: ForeignGroup, session_s: float = 6.0, connection: Connection
         planner.close(leave=False)
 
 
-@pytest.mark.parametrize("client", ["java", pytest.param("librdkafka", marks=pytest.mark.long)])
-def test_brokers_follow_fifty_plans_and_consumers_serve_every_event(client, planned_kafka, namespace, tmp_path):
+@pytest.mark.parametrize(
+    ("client", "plans"),
+    [("java", 50), *(pytest.param(name, 200, marks=pytest.mark.long) for name in ("librdkafka", "java", "franz-go"))],
+)
+def test_brokers_follow_every_plan_and_consumers_serve_every_event(client, plans, planned_kafka, namespace, tmp_path):
     draw = random.Random(1)
     with ForeignGroup(planned_kafka, namespace, tmp_path / "group", client, "consumer") as group:
         group.start(*NAMES)
@@ -48,7 +51,7 @@ def test_brokers_follow_fifty_plans_and_consumers_serve_every_event(client, plan
             assignment = dict.fromkeys(range(group.partitions), NAMES[0])
             assert carried_out(planner, group, plan(1, dict(assignment)))
             group.load()
-            for epoch in range(2, 52):
+            for epoch in range(2, plans + 2):
                 moved = draw.sample(range(group.partitions), 3 if epoch % 10 else group.partitions)
                 assignment |= {number: draw.choice(NAMES) for number in moved}
                 assert carried_out(planner, group, plan(epoch, dict(assignment)))

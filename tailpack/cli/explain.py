@@ -79,7 +79,6 @@ def _journal(config: Path | None) -> "Iterator[list[JournalEntry]]":
     from contextlib import suppress  # noqa: PLC0415
 
     from contracts.journal import JournalDecoder  # noqa: PLC0415  clients only where they are needed
-    from contracts.plan import plan_key  # noqa: PLC0415
     from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
     from contracts.record_reader import BEGINNING, RecordReader  # noqa: PLC0415
     from contracts.topics import Topic, qualified  # noqa: PLC0415
@@ -91,7 +90,7 @@ def _journal(config: Path | None) -> "Iterator[list[JournalEntry]]":
         check_topics(connection, {topic: TopicNeed(remedy="create it with tailpack topics create")}, DEADLINE_S)
     except PreflightError as error:
         raise TailpackError(str(error)) from error
-    key = plan_key(settings.group_in(connection.namespace), settings.topic_in(connection.namespace))
+    key = settings.journal_key(connection.namespace)
     records = RecordReader(connection, {(topic, 0): BEGINNING}, tail=TAIL, wait_ms=250)
     entries: list[JournalEntry] = []
     decoder, deadline_s = JournalDecoder(), time.monotonic() + DEADLINE_S

@@ -195,7 +195,9 @@ def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
 
 def settings_of(topic: str, group: str, **more: Any) -> AutoscalerSettings:
     own = {"consumers": "led", "heartbeat_s": 0.3, "led_protocols": ("range", "cooperative-sticky")} | more
-    return AutoscalerSettings(policy="static", state_dir="", topic=topic, group=group, replica_command="any", **own)
+    return AutoscalerSettings(
+        policy="static", state_dir="state", topic=topic, group=group, replica_command="any", **own
+    )
 
 
 @contextmanager

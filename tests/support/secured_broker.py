@@ -80,7 +80,7 @@ def secured_kafka(folder: Path, *, prefix: str, is_planned: bool = False) -> Ite
     ca, keystore = _certificates(folder)
     port = free_port()
     extra = SECURED.format(secured_port=port, mechanism=MECHANISM, keystore=keystore)
-    # Of a property that is named twice, Java takes the last one.
+    # Java takes the last one of two properties with the same name.
     broker = Broker(folder / "kafka", properties=PROPERTIES + extra, is_planned=is_planned)
     try:
         plain = broker.start()

@@ -12,13 +12,13 @@ from autoscaler.model import GroupObservation
 from autoscaler.policies.tail_aware.arrivals import RECENT, REMEMBERED, Floats
 
 BUDGET_DECAY: Final = 0.9998
-"""Weight of earlier events in the budget after one more tick."""
+"""Factor on the weight of earlier events in the budget for each tick."""
 CHEAPEST: Final = 0.25
 """Minimum budget factor."""
 HALF: Final = 0.4
 """Share of the budget at which the budget factor is 1."""
 DEAREST: Final = 16.0
-"""Maximum budget factor. More late events than cost that much are forgiven."""
+"""Maximum budget factor. Further late events are forgotten."""
 MAX_CORRECTION: Final = 0.7
 """Maximum service-rate correction (natural logarithm): half of μ."""
 
@@ -47,8 +47,8 @@ class Budget:
     def book(self, modelled: Mapping[str, float], events: float) -> float:
         """Add one interval with this number of events. Return its late events, including those upstream.
 
-        modelled: late events by replica according to the queue model. A debt beyond the maximum factor is forgiven: no
-        price can recover it, and prices must come back.
+        modelled: late events by replica according to the queue model. Late events beyond the maximum factor are
+        forgotten, so that prices fall again: no price can undo them.
         """
         self._reporting = {*self.reported, *(self._reporting & modelled.keys())}
         silent = sum(late for name, late in modelled.items() if name not in self._reporting)
@@ -60,7 +60,7 @@ class Budget:
         return late
 
     def factor(self, more: Floats) -> Floats:
-        """Return the budget factor once `more` events are late: 1 if half of the budget is spent."""
+        """Return the budget factor once `more` events are late: 1 at the share `HALF` of the budget."""
         allowed = max(1.0, self.allowed_share * self._events)
         return np.asarray(np.clip(((self._late + more) / (HALF * allowed)) ** 3, CHEAPEST, DEAREST))
 
@@ -74,7 +74,7 @@ class ServiceRateCorrection:
         """Replica → late events that the model does not explain, and correction."""
 
     def keep(self, replicas: Collection[str]) -> None:
-        """Forget all other replicas."""
+        """Forget all replicas except these."""
         self._known = {name: known for name, known in self._known.items() if name in replicas}
 
     def learn(self, replica: str, reported: float, explained: float, events: float) -> None:
@@ -160,9 +160,9 @@ class Handovers:
 class RecentPeaks:
     """How many replicas to keep because the load could return before a start is over.
 
-    Each recent interval counts as far as the load could get there in the time of a start: from the present load, by at
-    most the largest change within such a time. It counts less the longer ago it was. The count at the beginning counts,
-    too: until arrivals have been observed, nothing better is known.
+    An interval counts as far as the load could return to it within the time of a start. The load is assumed to change
+    by at most the largest change observed in such a time. Older intervals count less. The initial count counts, too,
+    because nothing better is known before arrivals have been observed.
     """
 
     def __init__(self) -> None:

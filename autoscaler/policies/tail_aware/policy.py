@@ -63,6 +63,8 @@ class TailAware:
             return no_change(observation, "the topic has no partitions")
         if urgent and self._before is not None and self._history.begin(observation.recent):
             self.early = True
+            if len(self._history.begun) >= len(self._history.last):
+                return no_change(observation, "the next tick is due")
             now = self._meanwhile(observation, self._before[0])
         else:
             self.early = False

@@ -127,10 +127,11 @@ class ArrivalHistory:
         return np.asarray(values * (whole / np.median(gaps) / count if len(gaps) else 1.0)) if count else None
 
     def moments(self, intervals: int) -> Ints:
-        """Return the slots at which a similar future began, of which the following intervals are known.
+        """Return past slots after which arrivals may have been similar to those that follow now.
 
-        These are the beginnings of intervals. If events arrive in bursts, they are the slots at which the last burst
-        was as long ago as it is now, so that a path keeps the phase of regular bursts.
+        The next `intervals` after each slot are known. The slots are the beginnings of intervals. If events arrive in
+        bursts, they are the slots at which the last burst was as long ago as it is now, so that a path keeps the phase
+        of regular bursts.
         """
         known, whole = self.intervals.shape[:2]
         last = (known - intervals) * whole

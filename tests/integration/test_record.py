@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from contracts.topics import Topic
 from loadgen import recording
-from tailpack.cli import run
+from tailpack.cli import record
 from tailpack.errors import TailpackError
 
 pytestmark = pytest.mark.kafka
@@ -134,7 +134,7 @@ def test_a_growing_topic_is_recorded_until_ctrl_c_which_saves_the_trace(
         assert late.flush(DEADLINE_S) == 0
 
     monkeypatch.setattr(recording, "COUNT_EVERY_S", 0.0)
-    monkeypatch.setattr(run, "progress", lambda _, total: nullcontext(tell))
+    monkeypatch.setattr(record, "progress", lambda _, total: nullcontext(tell))
     reach = ["--bootstrap-servers", kafka, "--topic", namespace, "--seconds", "600"]
     done = command_line.run("record", *reach, "--out", tmp_path / "mine.parquet", "--json")
     found = json.loads(done.stdout)

@@ -12,10 +12,11 @@ import command_line
 import numpy as np
 import pytest
 
-from bench.backtest.backtest import Question, _Runs, backtest
+from bench.backtest.backtest import backtest
+from bench.backtest.contenders import Question, Runs
 from bench.backtest.current import read_current
 from bench.backtest.parts import PART_S, WARM_UP_S, Part, parts_of, run_part
-from bench.backtest.prometheus import import_rates
+from bench.backtest.prometheus import Range, import_rates
 from bench.matrix import Job
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
@@ -121,7 +122,7 @@ def test_parts_without_events_are_kept_and_files_of_an_earlier_trace_deleted(tmp
 
 def test_a_scaler_of_today_starts_within_its_own_limits(tmp_path: Path) -> None:
     part = Part(path := constant(tmp_path / "constant.csv", seconds=20, rate=600), 0, 20, 0, 2)
-    runs = _Runs(question(path), [part], read_trace(path).counts, lambda _: {})
+    runs = Runs(question(path), [part], read_trace(path).counts, lambda _: {})
     for text, count in {"keda min=4": 4, "keda max=2": 2, "keda": 3, "static 1": 1}.items():
         job = runs._job(read_current(text).contender, part, Spacing.SMOOTH)
         assert job.read_scenario().autoscaler.initial_replicas == count
@@ -210,13 +211,13 @@ def prometheus() -> Iterator[str]:
 
 
 def imported(url: str, query: str, path: Path) -> Any:
-    return import_rates(url, query, path, end_s=1e9, duration_s=200, step_s=20, announce=lambda _: None)
+    return import_rates(Range(url=url, end_s=1e9, duration_s=200, step_s=20), query, path)
 
 
 def test_rates_of_prometheus_become_events_and_gaps_are_counted(prometheus: str, tmp_path: Path) -> None:
     found = imported(prometheus, "rate", tmp_path / "rates.parquet")
     assert (found.missing, found.samples) == (2, 20)
-    assert found.note.startswith("2 of 20 samples are missing, first partition 0 at 999999840 s")
+    assert found.notes[0].startswith("2 of 20 samples are missing, first partition 0 at 999999840 s")
     counts = read_trace(found.path).counts
     assert counts.shape == (200, 2)
     assert list(counts.sum(axis=0)) == [400, 500], "partition 0 lacks two samples of 20 s"

@@ -138,8 +138,9 @@ def service_rate(asked: Range, topic: str, group: str) -> float:
     steady = (least == most) & (most > 0)
     one, own_each = steady & behind.any(axis=1) & (most == 1), steady & (most >= partitions)
     shared = steady & behind.all(axis=1) & ~own_each
-    totals = np.nansum(rates, axis=1)
-    samples = [*(totals / most)[one | shared], *rates[own_each[:, None] & behind & ~one[:, None]]]
+    together = one | shared
+    each = np.nansum(rates, axis=1)[together] / most[together]
+    samples = [*each, *rates[own_each[:, None] & behind & ~one[:, None]]]
     if len(samples) < MIN_SAMPLES:
         never = f"the group {group} was never behind for long enough to show how fast a replica serves"
         raise InvalidSettingsError([f"--service-time auto: {never}; give a number: --service-time 5ms"])

@@ -17,7 +17,7 @@ from loadgen.shapes import IntArray
 from report.measures import Floats
 
 BASE: Final = "w1"
-"""Scenario whose defaults are used for what the user does not state. The trace replaces its load."""
+"""Scenario with the defaults of all settings that the user does not state. The trace replaces its load."""
 COUNTS: Final = (*range(1, 13), 15, 20, 25, 30, 40, 50, 75, 100)
 """Constant counts among which the cheapest one that meets the SLO is chosen."""
 SIMULATED_COUNTS: Final = 3

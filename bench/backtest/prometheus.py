@@ -162,12 +162,13 @@ def _get(url: str, values: Mapping[str, Any]) -> Any:
         with urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310  as above
             body = answer.read(MAX_BYTES + 1)
     except HTTPError as error:
+        with error:
+            body = error.read(MAX_BYTES)
         if error.code in (401, 403):
             what = "is no longer accepted" if token else "is missing"
             raise InvalidSettingsError(
                 [f"{url} refuses access ({error.code} {error.reason}): the token in {TOKEN} {what}"]
             ) from error
-        body = error.read(MAX_BYTES)
     except (URLError, OSError, ValueError) as error:
         raise InvalidSettingsError(
             [f"Prometheus at {url} does not answer ({getattr(error, 'reason', error)})"]

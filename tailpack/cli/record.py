@@ -94,7 +94,7 @@ def record_topic(
 
     Raises TailpackError.
     """
-    from autoscaler.shadow.service_rate import observe_rate  # noqa: PLC0415  numpy only where it is needed
+    from autoscaler.live.service_rate import observe_rate  # noqa: PLC0415  numpy only where it is needed
     from loadgen.event_writer import EventWriter  # noqa: PLC0415
     from loadgen.recording import Recording, RecordingError  # noqa: PLC0415
 

@@ -5,9 +5,9 @@ from typing import Final
 import numpy as np
 from confluent_kafka import Consumer
 
+from autoscaler.live.measurements import CommittedRates, MemberReader
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.ports import NotReadyError
-from autoscaler.shadow.measurements import CommittedRates, MemberReader
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.preflight import client_config

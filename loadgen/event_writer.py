@@ -44,8 +44,8 @@ class EventWriter:
     def write(self, out: Path, partitions: int, service_rate: float | None = None) -> float:
         """Write a Parquet file atomically. Return the seconds from the first event to the last.
 
-        Times count from the start of the whole second in which the first event falls. service_rate: that of a busy
-        member of the recorded group, events/s; None: unknown. Raises OSError.
+        Times count from the start of the whole second in which the first event falls. service_rate: of a busy
+        member of the group, events/s; None: unknown. Raises OSError.
         """
         import pyarrow  # noqa: PLC0415  a tenth of a second
         from pyarrow import parquet  # noqa: PLC0415

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from contracts.connection import Connection
 from report.wording import count, duration, share
+from tailpack.backtest.traffic import Traffic
 from tailpack.cli.options import (
     AsJson,
     Changes,
@@ -25,13 +26,12 @@ from tailpack.cli.options import (
     slo_changes,
 )
 from tailpack.cli.progress import matrix_progress, next_step
-from tailpack.cli.traffic import Traffic
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
     from bench.backtest.backtest import Backtest, Line
     from report.measures import Interval
-    from report.page.backtest import Page
+    from tailpack.backtest.page import Page
 
 FAILED_UNDER: Final = 99
 """Exit status if a policy is below --fail-under."""
@@ -114,7 +114,7 @@ def backtest(
     from loadgen.schedule import Spacing  # noqa: PLC0415
     from loadgen.trace import EventTrace  # noqa: PLC0415
     from report import replace_file  # noqa: PLC0415
-    from report.page.backtest import html  # noqa: PLC0415
+    from tailpack.backtest.page import html  # noqa: PLC0415
 
     amount = _price(price)
     now = read_current(current)
@@ -172,7 +172,7 @@ def _price(text: str) -> float | None:
 
 def _page(result: "Backtest", price: float | None, *, band: bool) -> "Page":
     """Return the texts of the result, for terminal and page."""
-    from report.page.backtest import Page  # noqa: PLC0415  only with a result
+    from tailpack.backtest.page import Page  # noqa: PLC0415  only with a result
 
     sampled = f", {duration(result.simulated_s)} of it simulated" if result.simulated_s < result.duration_s else ""
     title = f"{result.trace}: {duration(result.duration_s)}{sampled}, {count(result.events)} events, " + (

@@ -17,12 +17,12 @@ from bench.backtest.backtest import backtest
 from bench.backtest.contenders import Question, Runs
 from bench.backtest.current import read_current
 from bench.backtest.parts import BOUND, PART_S, WARM_UP_S, Part, parts_of, run_part
-from bench.backtest.prometheus import Range, import_rates, service_rate
 from bench.matrix import Job, sorted_changes
 from contracts.validation import InvalidSettingsError
 from loadgen.event_writer import NO_KEY, EventWriter
 from loadgen.schedule import Spacing
 from loadgen.trace import EventTrace, Trace, read_trace
+from tailpack.backtest.prometheus import Range, import_rates, service_rate
 from tailpack.cli.backtest import FAILED_UNDER
 from tailpack.errors import TailpackError
 

@@ -3,17 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from report.page.page import join_units, kind
+from report.page.page import PAGE_FOLDER, join_units, kind
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 960, 190, 56, 22
 """Size of a chart and of its margins, in units of its view box."""
 COLOURS: Final = ("muted", "b", "c", "a", "good", "bad")
-STYLE: Final = Path(__file__).with_name("page.css")
+PACKAGES: Final = ("tailpack.backtest", "report.page")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +41,7 @@ class Page:
 def html(page: Page) -> str:
     """Return the page as HTML."""
     environment = Environment(
-        loader=PackageLoader("report.page", ""), autoescape=True, undefined=StrictUndefined,
+        loader=ChoiceLoader([PackageLoader(name, "") for name in PACKAGES]), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(join_units=join_units, kind=kind)
@@ -52,9 +51,9 @@ def html(page: Page) -> str:
         ("Mean replicas", lines, page.replicas),
         ("Late events, %", lines, page.late),
     ]
-    return environment.get_template("backtest.html.jinja").render(
+    return environment.get_template("page.html.jinja").render(
         page=page,
-        style=STYLE.read_text(encoding="utf-8"),
+        style=(PAGE_FOLDER / "page.css").read_text(encoding="utf-8"),
         charts=[(title, keys, *_paths(page, values, len(keys))) for title, keys, values in charts if page.spans],
         blocks=[
             [page.clock(begin_s), f"{rate:,.0f}", *(f"{n:.2f} · {bad:.3g} %" for n, bad in zip(*both, strict=True))]

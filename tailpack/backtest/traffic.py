@@ -50,7 +50,7 @@ class Traffic:
         return path, service_time, notes
 
     def _import(self, path: Path, auto: bool, notes: list[str]) -> tuple[Path, float]:
-        from bench.backtest.prometheus import Range, import_rates, service_rate  # noqa: PLC0415  numpy only here
+        from tailpack.backtest.prometheus import Range, import_rates, service_rate  # noqa: PLC0415  numpy only here
 
         if not self.topic and (auto or not self.query):
             raise TailpackError("--prometheus needs --topic NAME, or --query with the rate of each partition")

@@ -1,0 +1,1 @@
+"""What `tailpack backtest` reads and writes: past traffic, and a page."""

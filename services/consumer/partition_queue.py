@@ -83,11 +83,11 @@ PAUSE_FETCH_RECORDS: Final = 200
 """Backlog of a partition, in records, at which fetching it pauses with the next poll. At 5 ms an event: a second."""
 RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
 MAX_WAITING_BYTES: Final = MAX_POLL_BYTES
-"""Backlog of all partitions, in bytes, at which nothing is polled while an event may start. Each partition's fetching
+"""Backlog of all partitions, in bytes, at which polling stops while an event may start. Each partition's fetching
 pauses at its equal share."""
 MAX_HEAD_START_US: Final = 1_000_000
-"""Longest time before its poll at which an event may count as arrived, µs. Its timestamp decides, so an old
-backlog is served before new events. A producer whose clock is wrong gains at most this."""
+"""An event counts as arrived at its timestamp, but at most this long before its poll, µs. So an old backlog is
+served before new events. A producer whose clock is wrong gains at most this."""
 
 
 class Batch(msgspec.Struct, eq=False):  # created in a quarter of a dataclass's time

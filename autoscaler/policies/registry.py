@@ -21,7 +21,8 @@ from autoscaler.policies.guards import add_guards
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
 from autoscaler.policies.landau import Landau, LandauSettings
 from autoscaler.policies.settings import Factors, Guards, GuardSettings, PolicySettings, Scaling, StaticSettings
-from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
+from autoscaler.policies.tail_aware.plans import TailAwareSettings
+from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import Policy
 from contracts.settings import Settings, Target, shared_fields, unknown_name
 from contracts.validation import parse

@@ -131,7 +131,7 @@ class Ensemble:
         if len(known) == 1 or self._forecasts is None:  # nothing that was known before is of use
             self._forecasts = Forecasts(counts if usual is None else usual)
             self._forecasts.note(intervals)
-            self._window = Window(len(self._history._window._buffer) // 2, (2, len(counts)))
+            self._window = Window(self._history.most, (2, len(counts)))
             self._made = np.array([counts, counts])
         elif usual is not None:
             self._forecasts.observe(usual, intervals)

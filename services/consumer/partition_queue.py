@@ -188,7 +188,7 @@ class PartitionQueue(OffsetTracker):
 
     @property
     def next_arrived_us(self) -> int:
-        """Arrival time (µs) of the next event, which must exist. It orders the partitions. Never later than the poll."""
+        """Arrival time (µs) of the next event, which must exist. It orders the partitions. Never after the poll."""
         event, polls = self._due[0].events[0] if self._due else self.backlog[0], self._polls
         while polls[0][0] <= event.offset:
             polls.popleft()

@@ -47,7 +47,7 @@ class Execution(NamedTuple):
     """Execution of a plan."""
 
     settled: Ints
-    """Of the given partitions, those that their owner serves already."""
+    """The given partitions that their owner serves already."""
     moving: Ints
     """The other given partitions. The arrays below have an entry for each partition or replica."""
     before: Ints

@@ -42,10 +42,9 @@ class EventWriter:
         self.rows += len(rows)
 
     def write(self, out: Path, partitions: int, service_rate: float | None = None) -> float:
-        """Write a Parquet file atomically. Return the seconds from the first event to the last.
+        """Write a Parquet file atomically. Return the seconds from the first event to the last. Raises OSError.
 
-        Times count from the start of the whole second in which the first event falls. service_rate: of a busy
-        member of the group, events/s; None: unknown. Raises OSError.
+        Times count from the whole second of the first event. service_rate: of a busy member, events/s; None: unknown.
         """
         import pyarrow  # noqa: PLC0415  a tenth of a second
         from pyarrow import parquet  # noqa: PLC0415

@@ -1,1 +1,1 @@
-"""What `tailpack backtest` reads and writes: past traffic, and a page."""
+"""Past traffic for `tailpack backtest`, and the page of its result."""

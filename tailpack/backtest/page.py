@@ -17,7 +17,7 @@ PACKAGES: Final = ("tailpack.backtest", "report.page")
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """What the page shows. Lines are contenders; blocks are successive times of the trace."""
+    """Content of the page. Lines are contenders; blocks are successive times of the trace."""
 
     title: str
     conditions: str

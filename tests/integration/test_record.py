@@ -108,7 +108,7 @@ def test_a_missing_topic_or_group_is_one_line_and_leaves_no_file(kafka: str, nam
     assert producer.flush(DEADLINE_S) == 0
     here, away = (["--bootstrap-servers", address] for address in (kafka, "127.0.0.1:1"))
     for reach, problem in (
-        ([*here, "--topic", "nobody"], "topic nobody at .*; name one that exists"),
+        ([*here, "--topic", "nobody"], "topic nobody at .*; name an existing one"),
         ([*here, "--topic", namespace, "--group", "nobody"], "group nobody at .* has no committed offset of topic"),
         ([*here, "--topic", namespace], "no record to save"),
         ([*here, "--topic", timeless], f"no record to save; .* first topic {timeless}, partition 0, offset 0"),

@@ -11,6 +11,8 @@ from tailpack.cli.progress import progress
 from tailpack.errors import TailpackError
 
 AUTO: Final = "auto"
+OBSERVED_S: Final = 60.0
+"""Time for which the group of a topic is observed, seconds."""
 NUMBER: Final = "give a number: --service-time 5ms"
 
 
@@ -21,7 +23,6 @@ class Traffic:
     trace: Path | None
     topic: str
     group: str
-    watch: str
     connection: Connection
     prometheus: str
     query: str
@@ -72,7 +73,7 @@ class Traffic:
 
         if not self.connection.bootstrap_servers:
             raise TailpackError("--topic needs --bootstrap-servers HOST:PORT, or --prometheus URL")
-        observed = (self.group if auto else "", _seconds("--watch", self.watch))
+        observed = (self.group if auto else "", OBSERVED_S)
         found = record_topic(self.connection, self.topic, path, observed=observed)
         found.print()
         if auto and not found.service_rate:

@@ -54,30 +54,26 @@ def backtest(
         str,
         typer.Option(
             metavar="DURATION",
-            help="Time that a replica needs to serve one event: 5ms; or auto: as the commits of --group show it.",
+            help="Time that a replica needs to serve one event: 5ms.",
         ),
     ],
     trace: Annotated[Path | None, typer.Option(help="CSV or Parquet file, as for `tailpack simulate --trace`.")] = None,
-    topic: Annotated[str, typer.Option(help="Record this topic first, or import its traffic from --prometheus.")] = "",
-    group: Annotated[str, typer.Option(help="Consumer group that shows the service time.")] = "",
-    watch: Annotated[
-        str, typer.Option(metavar="DURATION", help="Time for which --group is observed beside the recording.")
-    ] = "60s",
+    topic: Annotated[str, typer.Option(help="Record this topic, or import it from --prometheus.")] = "",
+    group: Annotated[str, typer.Option(help="Group whose commits show the time of --service-time auto.")] = "",
     bootstrap_servers: Servers = "",
     client_properties: Properties = "",
     prometheus: Annotated[
         str,
         typer.Option(
             metavar="URL",
-            help="Import the traffic from this Prometheus. A bearer token is read from TAILPACK_PROMETHEUS_TOKEN.",
+            help="Import from this Prometheus; its token: TAILPACK_PROMETHEUS_TOKEN.",
         ),
     ] = "",
     query: Annotated[
         str,
         typer.Option(
             metavar="PROMQL",
-            help="Rate of events for each partition; default: that of --topic, as kafka-exporter measures it: sum by "
-            '(partition) (rate(kafka_topic_partition_current_offset{topic="orders"}[1m])).',
+            help="Rate of each partition; default: of --topic in kafka-exporter.",
         ),
     ] = "",
     past: Annotated[str, typer.Option(metavar="DURATION", help="Imported range, up to now: 7d.")] = "7d",
@@ -121,7 +117,7 @@ def backtest(
     names = [check_policy(name) for name in dict.fromkeys(policies or ["tail-aware"])]
     connection = Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties)
     traffic = Traffic(
-        trace=trace, topic=topic, group=group, watch=watch, connection=connection,
+        trace=trace, topic=topic, group=group, connection=connection,
         prometheus=prometheus, query=query, past=past, step=step,
     )  # fmt: skip
     path, service_time, notes = traffic.read(service_time, out)

@@ -51,11 +51,7 @@ def record(
     topic: Annotated[str, typer.Option(help="Topic to record; it is only read.")],
     out: Annotated[Path, typer.Option("--out", help="New Parquet file for the trace.")],
     group: Annotated[
-        str,
-        typer.Option(
-            help="Begin at the committed offsets of this consumer group; default: the first record. With --seconds, "
-            "the file also says how fast a busy member serves."
-        ),
+        str, typer.Option(help="Begin at the committed offsets of this consumer group; default: the first record.")
     ] = "",
     seconds: Annotated[
         float | None,

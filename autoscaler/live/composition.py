@@ -20,6 +20,7 @@ from autoscaler.live.metrics import LAST_TICK, LEADING, REBALANCE_TIME, TICK, Me
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
+from autoscaler.live.rails import railed, rails_of
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.sides import Acting, Observing
 from autoscaler.live.web import Source, serving
@@ -41,7 +42,8 @@ MAX_MISSED_TICKS: Final = 3
 
 def policy_config_of(settings: AutoscalerSettings) -> PolicyConfig:
     """Return the configuration of the policy. Raises ValueError."""
-    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime))
+    fallback = rails_of(settings.rails)[0].fallback
+    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime), fallback)
 
 
 def launcher_from(
@@ -116,7 +118,7 @@ class LiveAutoscaler:
         else:
             self._side = Observing(connection, settings, self._offsets, **parts)
         self._group: Any = self._side.group
-        policy = self._side.limit(config.policy)
+        policy = self._side.limit(railed(config.policy, settings.rails, settings, settings.replica_prefix))
         self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
         self._decisions = LiveJournal(
             record, self._group.status, policy.name, self._problems, act=settings.act, say=log.info

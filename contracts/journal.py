@@ -46,9 +46,7 @@ class _Tick(msgspec.Struct, frozen=True, kw_only=True):
     epoch: Epoch
     alternatives: tuple[PlanAlternative, ...] = ()
     rails: tuple[str, ...] = ()
-    """Limits that changed what the policy wanted: max, max_step_up, window, hold …"""
     uncapped: Count = 0
-    """Replica count that the policy wanted without them; 0: none was binding."""
     missing: str | None = None
     problems: tuple[str, ...] = ()
     v: int = JOURNAL_VERSION

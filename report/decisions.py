@@ -22,7 +22,7 @@ MOVED_LISTED: Final = 8
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision that changed something, or equal decisions to change nothing, folded."""
+    """One decision that changed something, or successive decisions to change nothing, folded."""
 
     at_us: int
     """Time of the first decision."""

@@ -23,7 +23,7 @@ from contracts.topics import Topic, qualified
 MAX_RECENT_DECISIONS: Final = 100
 """Most decisions that are kept in memory for the page /decisions."""
 MAX_RECENT_PARTITIONS: Final = 100_000
-"""Most partitions in these decisions together. The newest decision is always kept."""
+"""Most partitions in all recent decisions together. The newest decision is always kept."""
 ACKNOWLEDGEMENT_TIMEOUT_S: Final = 5.0
 """Time without an acknowledgement after which a problem is reported."""
 QUEUE_KB: Final = 65_536

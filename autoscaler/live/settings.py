@@ -161,7 +161,7 @@ class AutoscalerSettings(
     consumers: str = setting("ours", known=("ours", "led", "assigned", "auto"))
     """`ours`: replicas follow plans by themselves. `led`: replicas are any consumers of the classic protocol, and the
     autoscaler leads their group. `assigned`: brokers assign their partitions (KIP-848), by tailpack's assignor. `auto`:
-    what suits the group."""
+    whichever suits the group."""
     take_over: str = setting("wait", known=("wait", "kick"))
     """If another member leads (`consumers = led`): wait until it has left, or make it leave and rejoin (`kick`)."""
     led_protocols: tuple[str, ...] = setting(("range", "roundrobin", "sticky", "cooperative-sticky"))

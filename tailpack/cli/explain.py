@@ -1,4 +1,4 @@
-"""`tailpack explain`: why an autoscaler did what it did."""
+"""`tailpack explain`: explain the decisions of an autoscaler."""
 
 import time
 from collections.abc import Iterator
@@ -25,7 +25,8 @@ def explain(
     which: Annotated[
         str,
         typer.Argument(
-            metavar="last|all|EPOCH|HH:MM:SS", help="Decision: the last, a plan's, or that of a time (UTC)."
+            metavar="last|all|EPOCH|HH:MM:SS",
+            help="Decision: the last, all, or that of a plan or of a time (UTC).",
         ),
     ] = "last",
     *,
@@ -38,7 +39,7 @@ def explain(
     follow: Annotated[bool, typer.Option("--follow", help="Print each decision as it is made, until Ctrl-C.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain decisions: what changed, why, which plans were compared, and what came of it after ten seconds.
+    """Explain decisions: what changed, why, which plans were compared, and the effect after ten seconds.
 
     Without --run, the journal of the group's autoscaler is read from Kafka. Decisions to change nothing are folded.
     """

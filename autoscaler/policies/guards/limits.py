@@ -177,7 +177,7 @@ def limited(decision: Decision, wanted: Decision, rail: str) -> Decision:
 def resize_plan(observation: GroupObservation, plan: Plan, count: int, prefix: str) -> Plan:
     """Return a plan with `count` replicas instead of `plan`. If `plan` has owners, the load is spread evenly.
 
-    Each replica gets load in proportion to its μ. If replicas must leave, ready ones stay, then the fastest ones.
+    Each replica gets load in proportion to its μ. If replicas must leave, ready ones stay first, then the fastest.
     """
     if plan.assignment is None:
         return plan_for_count(observation, count, prefix)

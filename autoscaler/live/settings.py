@@ -51,7 +51,7 @@ class PolicyOptions(Settings):
             raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {error}") from error
         if GOALS[self.goal] == 1:
             return given
-        from autoscaler.policies.tail_aware.policy import TailAwareSettings  # noqa: PLC0415  imports numpy
+        from autoscaler.policies.tail_aware.plans import TailAwareSettings  # noqa: PLC0415  imports numpy
 
         return {"price": GOALS[self.goal] * TailAwareSettings.price} | given
 

@@ -80,7 +80,7 @@ def policy_names() -> list[str]:
 
 
 def policy_factory(name: str) -> PolicyFactory:
-    """Return the factory of the policy called `name`. A package cannot replace ours. Case is ignored.
+    """Return the factory of the policy called `name`. A package cannot replace a built-in policy. Case is ignored.
 
     Raises ValueError with the existing policies, or with the problem of a package or file and its name.
     """

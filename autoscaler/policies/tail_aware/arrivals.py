@@ -110,7 +110,7 @@ class ArrivalHistory:
         return True
 
     def shape(self) -> Floats:
-        """Return the share of each partition's events that recent intervals had in each slot; even without events."""
+        """Return the share of each partition's events in each slot of recent intervals; equal shares without events."""
         recent = self.intervals[-RECENT:].sum(axis=0)
         together = recent.sum(axis=1, keepdims=True)
         total = together.sum()
@@ -119,7 +119,7 @@ class ArrivalHistory:
         return np.asarray(np.where(events > 0, recent / np.maximum(events, 1e-9), together))
 
     def normalised(self, values: Floats) -> Floats | None:
-        """Return the values of the last interval for the usual number of bursts; None if it has no burst."""
+        """Return the values of the last interval, scaled to the usual number of bursts; None if it has no burst."""
         if not self.in_bursts:
             return values
         bursts = self._bursts.rows

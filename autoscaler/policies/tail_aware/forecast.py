@@ -42,7 +42,7 @@ class Forecasts:
         self._learn_shares(values)
 
     def observe(self, counts: Floats, lead: int) -> None:
-        """Add the events of one interval. Errors are kept for the next interval, and for `lead` intervals ahead."""
+        """Add the events of one interval. Errors are kept of forecasts for the next interval and for `lead` ahead."""
         values = np.append(counts, counts.sum())
         for steps, made in self._made.items():
             if len(made) == steps:

@@ -22,7 +22,7 @@ MAX_COUNTS: Final = 6
 SLACKS: Final = (0.0, 0.1, 0.3)
 """Room of a replica above the lowest possible fill level. More room needs fewer moves."""
 SEARCHED: Final = 12
-"""Partitions up to which the plan with the fewest moves is searched for, within SEARCH_STEPS."""
+"""Most partitions for which the plan with the fewest moves is searched, within SEARCH_STEPS."""
 SEARCH_STEPS: Final = 20_000
 PINNED: Final = 1e9
 """Weight of a partition whose handover is under way: another move would restart its pause."""

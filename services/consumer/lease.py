@@ -42,9 +42,7 @@ class Lease:
     """
 
     def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Callable[[], float] = monotonic_s) -> None:
-        self._session_s = session_s
-        self._rebalance_timeout_s = rebalance_timeout_s
-        self._clock = clock
+        self._session_s, self._rebalance_timeout_s, self._clock = session_s, rebalance_timeout_s, clock
         self._renewed_s = self._no_rebalance_s = self._last_check_s = clock()
         self._gap_ended_s = self._last_check_s
         self._check_again_s = 0.0  # the lease is surely valid until then

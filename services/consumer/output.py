@@ -122,9 +122,7 @@ class Committer:
     def __init__(
         self, coordinator: Any, queues: PartitionQueues, topic: str, interval_s: float, max_age_s: float = math.inf
     ) -> None:
-        self._coordinator = coordinator
-        self._queues = queues
-        self._topic = topic
+        self._coordinator, self._queues, self._topic = coordinator, queues, topic
         self._interval_s, self._max_age_s = interval_s, max_age_s
         self.metadata: Callable[[], str] = str
         """Returns the metadata that is stored with each committed offset."""

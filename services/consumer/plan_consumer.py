@@ -78,9 +78,7 @@ class PlanConsumer:
             raise ValueError(f"replica {replica!r} {NAME_RULE}")
         if (handle is None) == (handle_batch is None):
             raise ValueError("give either handle or handle_batch")
-        self._replica = replica
-        self._connection = connection
-        self._topics = topics
+        self._replica, self._connection, self._topics = replica, connection, topics
         self._options = options or Options()
         if handle is not None and self._options.batch_size != 1:
             raise ValueError(f"batch_size {self._options.batch_size} is for handle_batch; handle gets one event")

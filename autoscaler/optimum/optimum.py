@@ -5,7 +5,7 @@ no schedule, only a lower bound from the work that must be done in time.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -193,21 +193,16 @@ def _prices(problem: OptimumProblem, late_us: int) -> Prices:
 
 def _states(problem: OptimumProblem) -> States:
     """Return all placements. If start-ups have a cost, each also with idle replicas."""
-    rows = []
+    rows, placements = [], list[tuple[int, ...]]([()])
+    for _ in range(problem.partitions):
+        placements = [(*bins, bin_) for bins in placements for bin_ in range(max(bins, default=-1) + 2)]
     most = min(problem.most_replicas, max(problem.partitions, problem.least_replicas, problem.replicas))
-    for placement in _placements(problem.partitions):
+    for placement in placements:
         least = max(problem.least_replicas, max(placement) + 1)
         idle = most if problem.startup_us or problem.replicas > least else least
         rows += [(placement, replicas) for replicas in range(least, min(idle, most) + 1)]
     member, replicas = zip(*rows, strict=True)
     return States(np.array(member, np.int64), np.array(replicas, np.int64))
-
-
-def _placements(items: int) -> Iterator[tuple[int, ...]]:
-    placements: list[tuple[int, ...]] = [()]
-    for _ in range(items):
-        placements = [(*bins, bin_) for bins in placements for bin_ in range(max(bins, default=-1) + 2)]
-    yield from placements
 
 
 def _initial(problem: OptimumProblem, states: States) -> int:

@@ -195,8 +195,8 @@ class PlanConsumer:
             assignor=clients.assignor,
             handover=self._handover,
             plans=clients.plans,
-            on_change=clients.progress.report_now,
-            on_rebalance=self._prober.on_rebalance_completed,
+            on_change=clients.progress.report_requested.set,
+            on_rebalance=self._prober.rebalance_completed.set,
             failure=clients.failure,
             end_transaction=clients.transactions.end_transaction if clients.transactions else None,
         )
@@ -277,7 +277,7 @@ class PlanConsumer:
 
     async def _leave(self) -> None:
         await self._membership.drain(self._options.drain_s)
-        await self._clients.output.wait_until_acknowledged()
+        await self._clients.output.all_acknowledged.wait()
         await self._clients.progress.report()
 
 

@@ -115,7 +115,9 @@ def _matrix(names: list[str]) -> Matrix:
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
     from bench.scenario import scenario_names  # noqa: PLC0415
 
-    if len(names) == 1 and (names[0] in matrix_names() or _is_matrix(names[0])):
+    file = Path(names[0])
+    is_file = len(names) == 1 and file.suffix == ".toml" and file.is_file()
+    if (len(names) == 1 and names[0] in matrix_names()) or (is_file and MATRIX_KEY.search(file.read_text("utf-8"))):
         return read_matrix(names[0])
     known = scenario_names()
     scenarios = [name if name.endswith(".toml") else match_name(name.lower(), known, what="scenario") for name in names]
@@ -124,8 +126,3 @@ def _matrix(names: list[str]) -> Matrix:
         case=list(dict.fromkeys(scenarios)),
         contender=[policy for policy in POLICIES if policy != "static"],
     )
-
-
-def _is_matrix(path: str) -> bool:
-    file = Path(path)
-    return path.endswith(".toml") and file.is_file() and MATRIX_KEY.search(file.read_text("utf-8")) is not None

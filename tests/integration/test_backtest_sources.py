@@ -77,7 +77,7 @@ def scraped(folder: Path) -> Iterator[str]:
 
     def ready() -> bool:
         assert process.poll() is None, (folder / "prometheus.log").read_text()
-        with urlopen(f"{url}/-/ready", timeout=DEADLINE_S) as answer:
+        with urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=DEADLINE_S) as answer:
             return bool(answer.status == 200)
 
     try:
@@ -138,5 +138,5 @@ def test_a_topic_is_recorded_and_its_group_shows_the_service_time(
         shown = json.loads(command_line.run(*words).stdout)
         assert shown["partitions"] == 4
         assert 0.01 <= shown["service_time_s"] < 0.03, "10 ms of work for each event, and the client's own time"
-    with pytest.raises(TailpackError, match="--service-time auto: .*; give a number: --service-time 5ms"):
+    with pytest.raises(TailpackError, match=r"no members .*; give a number"):
         command_line.run(*words)

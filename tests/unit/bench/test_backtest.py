@@ -37,7 +37,8 @@ def constant(path: Path, seconds: int, rate: int, partitions: int = 4) -> Path:
 def question(path: Path) -> Question:
     return Question(
         trace=path, current=read_current("static 4"), policies=[Contender(policy="static-3")],
-        set={"payment.service_time_s": 0.005}, service_time_s=0.005, latency_target_s=0.5, percentile=0.999, partitions=4, most=4,
+        set={"payment.service_time_s": 0.005}, service_time_s=0.005,
+        latency_target_s=0.5, percentile=0.999, partitions=4, most=4,
     )  # fmt: skip
 
 

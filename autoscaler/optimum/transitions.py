@@ -144,7 +144,7 @@ def match_bins(bins: Bins, state: int, target: int, end_us: int, served: Served,
 
 @compiled
 def best_of_all(bins: Bins, state: int, target: int, served: Served, made: Labels, previous: Ints) -> int:
-    """Fill `made` with the best value of any previous bin for each bin of `target`. Return the least late, or -1."""
+    """Fill `made` with the best value of any previous bin for each bin of `target`. Return the late events, or -1."""
     late = 0
     previous[:] = NONE
     for bin_ in range(bins.bin_count[target]):
@@ -181,7 +181,7 @@ def extend(
     previous: Ints,
     made: Labels,
 ) -> int:
-    """Fill `made` with the service of the replicas, given their previous bins. Return the cost of leaving ones."""
+    """Fill `made` with the service of the replicas, given their previous bins. Return the cost of removed replicas."""
     bins, begin_us, claimed, rest_us = const.bins, const.edges[tick], 0, 0
     for bin_ in range(bins.bin_count[target]):
         mask, at = bins.mask[target, bin_], previous[bin_] + 1

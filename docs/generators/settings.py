@@ -7,10 +7,10 @@ from typing import Final
 
 from autoscaler.keda.settings import KedaSettings
 from autoscaler.live import settings as live
+from autoscaler.live.rails import Rails
 from autoscaler.policies import settings as shared
 from autoscaler.policies.registry import POLICIES
-from autoscaler.policies.tail_aware.policy import TailAwareSettings
-from autoscaler.shadow.settings import ShadowSettings
+from autoscaler.policies.tail_aware.plans import TailAwareSettings
 from autoscaler.simulator import settings as simulator
 from bench import sections
 from contracts import membership, topics
@@ -32,7 +32,6 @@ PROCESSES: Final[dict[str, tuple[type[Settings], ...]]] = {
     "every process": (Connection, LogSettings),
     "the autoscaler": (live.AutoscalerSettings,),
     "the KEDA scaler": (KedaSettings,),
-    "the shadow": (ShadowSettings,),
     "a replica of your service": (ConsumerSettings,),
     "Payment": (ReplicaSettings, TraceSettings),
     "Order": (OrderSettings, TraceSettings),
@@ -49,11 +48,11 @@ READERS: Final[dict[str, Groups]] = {
         "Scaling": (shared.Limits, shared.Scaling),
         "Thresholds": (shared.Factors,),
         "Guards": (shared.Guards,),
+        "Rails": (Rails,),
         "Autoscaler": (live.AutoscalerSettings, live.PolicyOptions),
         "Pages": (live.Pages,),
         "Replicas as pods": (live.KubernetesSettings,),
         "KEDA scaler": (KedaSettings,),
-        "Shadow": (ShadowSettings,),
         "Policy tail-aware": (TailAwareSettings,),
     },
     "For replicas": {
@@ -90,6 +89,7 @@ def places() -> dict[tuple[type, str], list[str]]:
         **{f"policy {name}": (one.options,) for name, one in POLICIES.items()},
         **PROCESSES,
         "`Options`": (Options,),
+        "`[rails]`": (Rails,),
     }
     found: dict[tuple[type, str], list[str]] = defaultdict(list)
     for place, records in given.items():

@@ -19,26 +19,27 @@ if TYPE_CHECKING:
     from contracts.connection import Connection
 
 DEADLINE_S: Final = 10.0
+PAGE_S: Final = 2.0
 MAX_FOR_S: Final = 366 * 86_400.0
 Config = Annotated[
     Path | None,
     typer.Argument(metavar="[CONFIG.toml]", help="File of the autoscaler; TAILPACK_… variables override it."),
 ]
-For = Annotated[str, typer.Option("--for", metavar="DURATION", help="Time after which it ends by itself.")]
-Reason = Annotated[str, typer.Option(help="Why; shown in the log, the health page and every decision.")]
+For = Annotated[str, typer.Option("--for", metavar="DURATION", help="Duration of the pause or pin.")]
+Reason = Annotated[str, typer.Option(help="Reason, shown in the log, the health page and every decision.")]
 
 
 def pause(
     config: Config = None,
     *,
-    scale_in: Annotated[bool, typer.Option("--scale-in", help="Only remove no replica.")] = False,
-    scale_out: Annotated[bool, typer.Option("--scale-out", help="Only add no replica.")] = False,
+    scale_in: Annotated[bool, typer.Option("--scale-in", help="Prevent only removals.")] = False,
+    scale_out: Annotated[bool, typer.Option("--scale-out", help="Prevent only additions.")] = False,
     duration: For = "24h",
     reason: Reason = "",
 ) -> None:
     """Pause the autoscaler of a group: replicas and owners stay as they are. The policy goes on deciding.
 
-    A replica that dies is replaced also during a pause. It survives a restart of the autoscaler.
+    A replica that dies is replaced also during a pause. A restart of the autoscaler does not end it.
     """
     kinds = {(False, False): Direction.ALL, (True, True): Direction.ALL, (True, False): Direction.IN}
     _write(config, kinds.get((scale_in, scale_out), Direction.OUT), duration, reason)
@@ -61,7 +62,10 @@ def resume(config: Config = None, *, reason: Reason = "") -> None:
 
 
 def status(config: Config = None, *, as_json: AsJson = False) -> None:
-    """Print the plan in force for a group, and whether its autoscaler is paused or pinned."""
+    """Print the plan in force for a group, its pause or pin, and the conditions of its autoscaler.
+
+    The conditions come from the page of the running autoscaler, if `http_port` is set.
+    """
     from autoscaler.live.hold_reader import HoldReader  # noqa: PLC0415  clients only where they are needed
     from autoscaler.live.plan_log import PlanNotWrittenError, read_plans  # noqa: PLC0415
 
@@ -75,14 +79,33 @@ def status(config: Config = None, *, as_json: AsJson = False) -> None:
         plan = read_plans(connection, settings, DEADLINE_S).newest
     except PlanNotWrittenError as error:
         raise TailpackError(str(error)) from error
+    conditions, group = _conditions(settings), settings.group_in(connection.namespace)
     if as_json:
-        print_json({"group": settings.group_in(connection.namespace), "plan": plan, "hold": hold})
+        print_json({"group": group, "plan": plan, "hold": hold, "conditions": conditions})
         return
-    typer.echo(f"{settings.group_in(connection.namespace)}: {hold or 'not paused'}")
+    typer.echo(f"{group}: {hold or 'not paused'}")
+    for one in conditions:
+        about = f": {one['message']}" if one["message"] else ""
+        typer.echo(f"{one['type']:<10} {one['status']:<8} {one['reason']} since {one['since']}{about}")
     if plan is None:
         typer.echo("no plan is in force")
     else:
         typer.echo(f"plan {plan.epoch}: {plan.count} replicas ({', '.join(plan.replicas)}); {plan.reason}")
+
+
+def _conditions(settings: "AutoscalerSettings") -> list[dict[str, str]]:
+    """Return the conditions on the page of a running autoscaler; none if it has no page, or does not answer here."""
+    import json  # noqa: PLC0415
+    from urllib.request import urlopen  # noqa: PLC0415
+
+    host = {"0.0.0.0": "127.0.0.1"}.get(settings.http_host, settings.http_host)  # noqa: S104  # an address to ask
+    try:
+        if settings.http_port:
+            with urlopen(f"http://{host}:{settings.http_port}/status", timeout=PAGE_S) as answer:
+                return json.loads(answer.read())["conditions"]  # type: ignore[no-any-return]
+    except (OSError, ValueError, KeyError) as error:
+        typer.echo(f"# no conditions: {host}:{settings.http_port}/status does not answer ({error})", err=True)
+    return []
 
 
 def _read(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":

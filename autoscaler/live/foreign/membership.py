@@ -1,4 +1,4 @@
-"""The autoscaler's membership in a group of consumers, in a thread of its own: a slow decision never costs it."""
+"""The autoscaler's membership in a group of consumers, in its own thread, so that a slow decision cannot end it."""
 
 import asyncio
 import threading
@@ -77,7 +77,7 @@ class Membership(ABC):
         return [self._pauses_s.get() for _ in range(self._pauses_s.qsize())]
 
     def remove(self, members: Iterable[Member]) -> None:
-        """Let members leave whose processes have exited, so that the group does not wait for their sessions."""
+        """Remove members whose processes have exited, so that the group does not wait for their sessions."""
         asyncio.run_coroutine_threadsafe(self._remove_again(members), self._loop)
 
     def close(self, *, leave: bool) -> None:

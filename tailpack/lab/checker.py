@@ -39,7 +39,7 @@ class Exercise:
     answer: str
     """Name of the function or class that answers it."""
     form: str
-    """What the answer takes and returns, in one sentence."""
+    """Parameters and result of the answer, in one sentence."""
     cases: Callable[[Any, Random], Iterator[str]]
     """Takes the answer and a random generator. Yields "" for each case that passes, or a hint about a wrong one."""
     cpu_s: int = 10
@@ -47,7 +47,7 @@ class Exercise:
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the check of an answer found."""
+    """Result of the check of an answer."""
 
     lesson: str
     passed: bool

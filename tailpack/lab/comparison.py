@@ -46,9 +46,9 @@ class Comparison:
 def compare(scenario: str, policies: Sequence[Entry], *, seeds: int = 20, **settings: Any) -> Comparison:
     """Simulate policies in a scenario with the same seeds, and return means, intervals and differences.
 
-    scenario: as in `simulate`, or `random-N`, a random scenario in which replicas take time to start. policies: names,
-    classes with `decide`, or pairs of one of them and its options, as `("keda-hpa", {"lag_threshold": 5})`. seeds:
-    number of seeds; a scenario without random parts is simulated once. settings: as in `simulate`. Raises
+    scenario: as in `simulate`, or `random-N`, a random scenario in which replicas take time to start. settings: as in
+    `simulate`. seeds: number of seeds. A scenario without random parts is simulated once. policies: names, classes
+    with `decide`, or pairs of one of them and its options, as `("keda-hpa", {"lag_threshold": 5})`. Raises
     InvalidSettingsError for wrong names or values, and ValueError for a plan that is not possible.
     """
     contenders = []

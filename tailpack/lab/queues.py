@@ -78,9 +78,9 @@ def spread(
 ) -> dict[str, float]:
     """Distribute a stream of keys over workers with a partitioner, and return `imbalance` and `memory`.
 
-    skew: exponent of Zipf's law over 10,000 keys. capacities: relative speed of each worker. `imbalance` is the share by
-    which the busiest worker exceeds the mean. `memory` is the mean number of workers that a key reached. Above 1, the
-    events of a key may overtake each other. Raises InvalidSettingsError for an unknown partitioner.
+    skew: exponent of Zipf's law over 10,000 keys. capacities: relative speed of each worker. The imbalance is the share
+    by which the busiest worker exceeds the mean. The memory is the mean number of workers that a key reached. Above 1,
+    the events of a key may overtake each other. Raises InvalidSettingsError for an unknown partitioner.
     """
     from studies.grouped_streams import Arrivals, Stream, play  # noqa: PLC0415  compiled code
 

@@ -5,13 +5,13 @@ figures, which notebooks show. Only `live` starts Java and Kafka.
 """
 
 from autoscaler.policies.planning import scale_to
-from tailpack.lab.checker import Verdict, check, recorded
+from report.picture import nines, picture
 from tailpack.lab.comparison import Comparison, compare, random_partitions
-from tailpack.lab.picture import nines, picture
+from tailpack.lab.course import check, recorded
 from tailpack.lab.queues import Burst, burst, spread
 from tailpack.lab.runs import Run, live, read, simulate
 
 __all__ = [
-    "Burst", "Comparison", "Run", "Verdict", "burst", "check", "compare", "live", "nines", "picture",
+    "Burst", "Comparison", "Run", "burst", "check", "compare", "live", "nines", "picture",
     "random_partitions", "read", "recorded", "scale_to", "simulate", "spread",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from bench.matrix import Case, Contender, simulate_job
 from bench.matrix_table import COLUMNS, Line, lines_of, table
 from bench.random_scenarios import random_case
-from tailpack.lab.picture import BLUE, RED, Picture, picture
+from report.picture import BLUE, RED, Picture, picture
 from tailpack.lab.runs import configured
 
 SHOWN = ("policy", "in time", "least seed", "r-m", "changes", "points more", "r-m more", "Pareto front")

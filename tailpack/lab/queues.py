@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from contracts.settings import unknown_name
 from contracts.validation import InvalidSettingsError
 from partitioners import Partitioner
-from tailpack.lab.picture import BLUE, RED, Picture, picture
+from report.picture import BLUE, RED, Picture, picture
 
 ROUNDING_S = 1e-9
 MAX_EVENTS = 100_000

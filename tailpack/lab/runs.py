@@ -22,12 +22,12 @@ from contracts.validation import InvalidSettingsError
 from report import stored
 from report.columns import StoredRows
 from report.figures import measure
+from report.picture import BLUE, GREEN, GREY, RED, Picture, nines, picture
 from report.records import EVENT_TYPES
 from report.result import Result
 from report.run_info import EVENTS, RunInfo, load_run
 from report.wording import share
 from tailpack.errors import TailpackError
-from tailpack.lab.picture import BLUE, GREEN, GREY, RED, Picture, nines, picture
 
 SCENARIO_KEYS: Final = [option.name for section in SECTIONS.values() for option in fields(section)]
 _TIMES: Final = ("intended_us", "done_us")
@@ -91,7 +91,7 @@ class Run:
     def timeline(self) -> Picture:
         """Draw arrivals, worst latency and requested replicas of each second."""
         series, target_s = self.result.series, self.info.latency_target_s
-        with picture(f"{self.result.scenario}, {self.result.policy}: {self._summary()}", 3) as (drawn, axes):
+        with picture(self._title(), 3) as (drawn, axes):
             axes[0].plot(series.arrivals, color=GREY)
             axes[0].set_ylabel("events/s")
             axes[1].plot(_numbers(series.max_s), color=BLUE)
@@ -105,7 +105,7 @@ class Run:
     def partitions(self) -> Picture:
         """Draw the worst latency of each partition and second; red cells are over the latency target."""
         heat, target_s = self.result.heat, self.info.latency_target_s
-        with picture(f"{self.result.scenario}, {self.result.policy}: {self._summary()}") as (drawn, (axes,)):
+        with picture(self._title()) as (drawn, (axes,)):
             axes.grid(visible=False)
             cells = np.array([_numbers(row) for row in heat.max_s]) if heat else np.zeros((1, 1))
             end_s = cells.shape[1] * (heat.cell_s if heat else 1)
@@ -117,7 +117,7 @@ class Run:
 
     def latency(self) -> Picture:
         """Draw the latency distribution on an axis of nines: 90 %, 99 %, 99.9 %, …"""
-        with picture(f"{self.result.scenario}, {self.result.policy}: {self._summary()}") as (drawn, (axes,)):
+        with picture(self._title()) as (drawn, (axes,)):
             nines(axes, self.events["latency_s"], "from the intended time", BLUE)
             axes.axhline(self.info.latency_target_s, color=RED, linestyle="--", label="latency target")
             axes.legend(loc="upper left")
@@ -138,8 +138,9 @@ class Run:
             axes[1].set(ylabel="moved partitions", xlabel="seconds")
         return drawn
 
-    def _summary(self) -> str:
-        return f"{share(self.in_time)} in time, {self.replica_minutes:.1f} replica-minutes"
+    def _title(self) -> str:
+        figures = f"{share(self.in_time)} in time, {self.replica_minutes:.1f} replica-minutes"
+        return f"{self.result.scenario}, {self.result.policy}: {figures}"
 
 
 def _numbers(values: Any) -> list[float]:
@@ -221,19 +222,18 @@ def live(
         run = LiveRun(load_scenario(scenario, {**changes, "seed": seed}), Console(stderr=True), Path(out))
     replica, _, kill_at = kill.partition("@")
     freeze_at, _, freeze_s = freeze.partition("+")
-    begin_s = float(freeze_at or "inf")
-    due = [(float(kill_at or "inf"), signal.SIGKILL, replica), (begin_s, signal.SIGSTOP, "")]
-    due += [(begin_s + float(freeze_s or 0), signal.SIGCONT, "")]
+    due = [(float(kill_at), signal.SIGKILL)] if kill else []
+    if freeze:
+        due += [(float(freeze_at), signal.SIGSTOP), (float(freeze_at) + float(freeze_s), signal.SIGCONT)]
 
     def act(_: object, status: Any) -> None:
         while due and min(due)[0] <= status.elapsed_s:
-            due.remove(next_one := min(due))
-            replicas = {name: process.pid for name, _, process in read_pid_files(run.folder) if process}
-            broker = run._own_broker.nodes[1].pid if run._own_broker else None
-            pid = replicas.get(next_one[2]) if next_one[2] else broker
-            if pid is None:
-                raise TailpackError(f"{next_one[2] or 'a broker that this run started'}: no such process at that time")
-            os.kill(pid, next_one[1])
+            due.remove(first := min(due))
+            pids = {name: process.pid for name, _, process in read_pid_files(run.folder) if process}
+            pids[""] = run._own_broker.nodes[1].pid if run._own_broker else None
+            if (pid := pids.get(replica if first[1] == signal.SIGKILL else "")) is None:
+                raise TailpackError(f"{replica or 'a broker that this run started'}: no such process at that time")
+            os.kill(pid, first[1])
 
     run.watch = act
     return read(run.execute())

@@ -1,4 +1,4 @@
-"""Pictures of the laboratory, all in one style."""
+"""Pictures of runs in one style, for notebooks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

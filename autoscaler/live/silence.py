@@ -59,7 +59,7 @@ class Silence:
         self._report_problem("replicas", first_few(problems, "; "))
 
     def replace_hung(self, in_force: PlanRecord | None) -> None:
-        """Replace at most one hung replica at a time. Never one that may be serving, and none while most are silent."""
+        """Replace at most one hung replica at a time, none that may be serving, and none while most are silent."""
         ready = self._scaler.ready
         if self._replacing and (self._replacing not in self._scaler.requested or self._replacing in ready):
             self._replacing = ""

@@ -53,7 +53,7 @@ class Pacer:
         return self._lateness_us[: self.sent]
 
     def run(self) -> None:
-        """Send all events. Return when the last one was passed to `send`."""
+        """Send all events. Return when the last event was passed to `send`."""
         while self.sent < len(self._offset_us):
             self._send_due()
             self._prepare()

@@ -96,7 +96,7 @@ class PlanLog:
         self.unusable = plans.unusable  # why a plan found at the start is not in force, until the next is written
 
     def stay_above(self, epoch: int) -> None:
-        """Make all later epochs higher than `epoch`. Replicas may have higher ones if the plan topic was re-created."""
+        """Make later epochs higher than `epoch`. Replicas may have higher epochs if the plan topic was re-created."""
         self.epoch = max(self.epoch, epoch)
 
     def write(

@@ -104,7 +104,7 @@ class Feed:
 
 
 class Agenda:
-    """Timed actions, in order of time, then of insertion. Actions may add further ones, even for the present time."""
+    """Timed actions, in order of time, then of insertion. Actions may add actions, even for the present time."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[int, int, Callable[[], None]]] = []

@@ -117,7 +117,7 @@ class EagerRebalance(ClassicRebalance):
 class CooperativeRebalance(ClassicRebalance):
     """Rebalances twice. All partitions are served during the first rebalance. Then the partitions that move stop.
 
-    They start when the second rebalance has ended. Partitions without an owner start when the first one has ended.
+    They start when the second rebalance has ended. Partitions without an owner start when the first has ended.
     """
 
     def _start_first(self) -> None:

@@ -73,7 +73,7 @@ class Simulation:
             self.agenda.at(max(self.engine.now_us, sample_us), self._observer.sample)
 
     def drain(self) -> int:
-        """Serve all remaining events. Return the end of the last one, µs."""
+        """Serve all remaining events. Return the end of the last event, µs."""
         drained_us = self.engine.drain()
         self.outcomes.add(self.engine.take())
         return drained_us

@@ -69,7 +69,7 @@ class Sender(ABC):
 
     @abstractmethod
     def drain(self, deadline_s: float) -> None:
-        """Wait for outstanding acknowledgements. An event without one at the deadline counts as failed."""
+        """Wait for outstanding acknowledgements. An event that has none at the deadline counts as failed."""
 
 
 class KafkaSender(Sender):

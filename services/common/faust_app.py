@@ -28,7 +28,7 @@ PRODUCER_TIMEOUT_S: Final = 60.0
 MAX_TAKES: Final = 100  # records of a backlog that are taken before other tasks run
 METADATA_MAX_AGE_MS: Final = 5_000
 """Age at which metadata is refreshed. If an old leader refuses a request for the first offset of a partition, aiokafka
-does not look for the new one. With Faust's default it would repeat the request for five minutes."""
+does not look for the new leader. With Faust's default it would repeat the request for five minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)

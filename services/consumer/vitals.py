@@ -204,7 +204,7 @@ class Pages:
     def start(self, brokers: str) -> str:
         """Listen, if a port is configured. Return the address for clients, HOST:PORT, or "". Call it in the event loop.
 
-        brokers: HOST:PORT,…. If it listens on all addresses, the one that reaches the first broker is returned.
+        brokers: HOST:PORT,…. If it listens on all addresses, the address that reaches the first broker is returned.
         Raises ReplicaError if the port is taken.
         """
         if not self._port:

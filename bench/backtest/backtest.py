@@ -92,8 +92,6 @@ class Backtest(msgspec.Struct, frozen=True, kw_only=True):
     bound: Bound | None
     """None: no bound is known, for the reason in `notes`."""
     blocks: tuple[Block, ...]
-    latency_target_s: float
-    percentile: float
     service_time_s: float
     worst: Worst | None
     failed: tuple[str, ...]
@@ -139,8 +137,6 @@ def backtest(
         packed_replica_hours=float(packed.sum()) / HOUR_S,
         bound=None if unknown else _bound(bounds, scale),
         blocks=tuple(_chart(rows, [line.name for line in lines], parts, counts)),
-        latency_target_s=question.latency_target_s,
-        percentile=question.percentile,
         service_time_s=question.service_time_s,
         worst=None if failed else _worst(own[0].label, rows, parts, counts),
         failed=tuple(failed),

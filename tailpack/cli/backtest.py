@@ -149,7 +149,7 @@ def backtest(
         result = answer(question, found, out, processes=processes, announce=announce)
     result = msgspec.structs.replace(result, notes=(*notes, *result.notes))
     (out / "backtest.json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
-    page = _page(result, amount, band=not is_exact)
+    page = _page(result, amount, f"{percentile:g} % within {latency}", band=not is_exact)
     replace_file(out / PAGE, html(page))
     if as_json:
         print_json(result)
@@ -184,7 +184,7 @@ def _price(text: str) -> float | None:
     return float(match[1]) if match else None
 
 
-def _page(result: "Backtest", price: float | None, *, band: bool) -> "Page":
+def _page(result: "Backtest", price: float | None, slo: str, *, band: bool) -> "Page":
     """Return the texts of the result, for terminal and page."""
     from tailpack.backtest.page import Page  # noqa: PLC0415  only with a result
 
@@ -207,8 +207,7 @@ def _page(result: "Backtest", price: float | None, *, band: bool) -> "Page":
         notes.append(f"Lower bound: no policy that meets the SLO costs less; proven by {result.bound.method}.")
     return Page(
         title=title,
-        conditions=f"{100 * result.percentile:g} % within {duration(result.latency_target_s)}; a replica needs "
-        f"{duration(result.service_time_s)} for an event.",
+        conditions=f"SLO: {slo}. A replica needs {duration(result.service_time_s)} for an event.",
         columns=["", "in time", "late events/day", "replica-hours", *cost, "cost against today"],
         rows=[*(_cells(line, price) for line in result.lines), [name, "", "", f"{hours:,.2f}", *priced, ""]],
         notes=[*notes, *result.notes, *(f"failed: {why}" for why in result.failed), NOT_MODELLED],

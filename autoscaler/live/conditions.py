@@ -6,6 +6,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from math import inf
 from typing import Final
 
 import msgspec
@@ -25,15 +26,13 @@ Verdict = tuple[bool | None, str, str]
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """One condition, in the form that Kubernetes uses."""
+    """One condition, in the form that Kubernetes uses. since: UTC time of the last change of status or reason."""
 
     type: str
     status: str
-    """True, False or Unknown."""
     reason: str
     message: str
     since: str
-    """Time of the last change of status or reason, UTC."""
 
 
 class Conditions:
@@ -63,11 +62,12 @@ class Conditions:
     def update(self, tick: TickRecord, hold: Hold | None, problems: Mapping[str, str], *, leads: bool) -> None:
         """Judge after a tick."""
         before, now = {one.type: one for one in self.current}, datetime.fromtimestamp(self._clock_us() / 1e6, UTC)
-        stale = "; ".join(f"{name}: {problems[name]}" for name in NOT_FRESH if name in problems)
+        unread = tick.missing or "; ".join(f"{name}: {problems[name]}" for name in NOT_FRESH if name in problems)
+        limited = f"wanted {tick.uncapped} replicas; {tick.planned_replicas} are planned" * bool(tick.rails)
         verdicts: dict[str, Verdict] = {
-            "Observing": (not tick.missing and not stale, _freshness(tick, stale), tick.missing or stale),
+            "Observing": (not unread, "NotReady" if tick.missing else "Stale" if unread else "Fresh", unread),
             "Acting": self._acting(hold, leads),
-            "Limited": self._limited(tick),
+            "Limited": (bool(tick.rails), tick.rails[-1] if tick.rails else "NoRail", limited),
             "Keeping": self._keeping(),
         }
         found = []
@@ -87,24 +87,12 @@ class Conditions:
         reason = "On" if hold is None else HELD.get(hold.direction, "Pinned")
         return reason != "Paused", reason, str(hold or "")
 
-    @staticmethod
-    def _limited(tick: TickRecord) -> Verdict:
-        if not tick.rails:
-            return False, "NoRail", ""
-        return True, tick.rails[-1], f"wanted {tick.uncapped} replicas; {tick.planned_replicas} are planned"
-
     def _keeping(self) -> Verdict:
-        late, arrived = (sum(column) for column in [*zip(*self._hour, strict=True)][1:] or ((), ()))
+        late, arrived = (sum(values[number] for values in self._hour) for number in (1, 2))
         if not self._counted or arrived < 1:
-            return None, "NotCounted", "no replica has reported late events" if arrived >= 1 else "no events"
-        share, allowed = min(1.0, late / arrived), 1 - self._target.percentile
-        burn = share / allowed if allowed else float(share > 0)
-        message = (
-            f"{1 - share:.3%} of {arrived:,.0f} events of the last hour in time, target {self._target.percentile:.4g}"
-        )
+            return None, "NotCounted", "no event has arrived" if self._counted else "no replica counts late events"
+        share, target = min(1.0, late / arrived), self._target.percentile
+        burn = share / (1 - target) if target < 1 else share * inf if share else 0.0
+        message = f"{1 - share:.3%} of {arrived:,.0f} events of the last hour in time, target {target:.4g}"
         message += f"; {max(0.0, 1 - burn):.0%} of the budget is left, burn rate {burn:.1f}"
         return burn <= 1, "InBudget" if burn <= 1 else "OverBudget", message
-
-
-def _freshness(tick: TickRecord, stale: str) -> str:
-    return "NotReady" if tick.missing else "Stale" if stale else "Fresh"

@@ -1,7 +1,7 @@
 """Detects scale-ups that do not help: the limit is then elsewhere, such as a database that all replicas share."""
 
 from collections import deque
-from typing import Final, NamedTuple
+from typing import Final
 
 from contracts.journal import TickRecord
 
@@ -9,14 +9,6 @@ WATCHED_TICKS: Final = 10
 """Ticks with all new replicas ready after which a scale-up is judged."""
 MEAN_TICKS: Final = 5
 LEAST_SHARE: Final = 1 / 3
-MAX_FAILED: Final = 1
-"""Consecutive scale-ups below LEAST_SHARE that are not reported yet."""
-
-
-class _Trial(NamedTuple):
-    planned: int
-    served: float
-    """Events/s that the group served before."""
 
 
 class ScaleUps:
@@ -26,7 +18,8 @@ class ScaleUps:
         self._served: deque[float] = deque(maxlen=MEAN_TICKS)
         self._last: tuple[int, int] | None = None
         """Time and total lag of the last tick."""
-        self._trial: _Trial | None = None
+        self._trial: tuple[int, float] | None = None
+        """Planned replicas, and events/s that the group served before."""
         self._ready_ticks = self._failed = 0
         self.problem = ""
         """A sentence about the last scale-ups if they brought too little; else empty."""
@@ -40,24 +33,21 @@ class ScaleUps:
             self._served.append(arriving - (lag - self._last[1]) / (tick.at_us - self._last[0]) * 1e6)
         self._last = tick.at_us, lag
         if tick.action == "up" and len(self._served) == MEAN_TICKS:
-            self._trial, self._ready_ticks = _Trial(tick.planned_replicas, sum(self._served) / MEAN_TICKS), 0
-        elif self._trial is not None and tick.planned_replicas != self._trial.planned:
+            self._trial, self._ready_ticks = (tick.planned_replicas, sum(self._served) / MEAN_TICKS), 0
+        elif self._trial is not None and tick.planned_replicas != self._trial[0]:
             self._trial = None  # another change mixes with it
-        elif self._trial is not None and tick.ready_replicas >= self._trial.planned:
+        elif self._trial is not None and tick.ready_replicas >= self._trial[0]:
             self._ready_ticks += 1
             if self._ready_ticks == WATCHED_TICKS:
-                self._judge(self._trial, tick, lag)
+                self._judge(*self._trial, tick.service_rate, lag)
                 self._trial = None
 
-    def _judge(self, trial: _Trial, tick: TickRecord, lag: int) -> None:
+    def _judge(self, planned: int, before: float, rate: float, lag: int) -> None:
         """Judge only if events still wait for longer than a second: otherwise the load has set the throughput."""
-        capacity, served = trial.planned * tick.service_rate, sum(self._served) / MEAN_TICKS
-        if lag < capacity or capacity <= trial.served:
-            self._failed, self.problem = 0, ""
-            return
-        got, expected = served - trial.served, capacity - trial.served
-        self._failed = self._failed + 1 if got < LEAST_SHARE * expected else 0
+        got, expected = sum(self._served) / MEAN_TICKS - before, planned * rate - before
+        in_vain = lag >= planned * rate and got < LEAST_SHARE * expected
+        self._failed = self._failed + 1 if in_vain else 0
         self.problem = (
             f"the last {self._failed} scale-ups brought less than a third of what was expected, the newest {got:.0f} "
             f"of {expected:.0f} events/s; look for a limit that all replicas share, such as a database"
-        ) * (self._failed > MAX_FAILED)
+        ) * (self._failed > 1)

@@ -66,7 +66,7 @@ def blocks(page: Path) -> list[Block]:
 def pages(suite: str = "") -> list[Path]:
     """Return the tutorials and how-to guides that have something to run in a suite."""
     all_pages = sorted(one for folder in ("tutorials", "howto") for one in (DOCS / folder).rglob("*.md"))
-    elsewhere = ("gke", "own-consumer", "twenty-minutes")  # by nobody, by test_own_service, by test_wheel
+    elsewhere = ("gke", "own-consumer", "twenty-minutes")  # gke by no test, others by test_own_service and test_wheel
     followed = [one for one in all_pages if one.stem not in elsewhere]
     runs = {page: [block for block in blocks(page) if block.language in ("sh", "python", "toml")] for page in followed}
     return [

@@ -24,10 +24,10 @@ from autoscaler.live.observed_group import ObservedGroup
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
-from autoscaler.live.rails import railed, rails_of
 from autoscaler.live.scale_ups import ScaleUps
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
+from autoscaler.live.windows import in_windows
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
@@ -47,8 +47,7 @@ MAX_MISSED_TICKS: Final = 3
 
 def policy_config_of(settings: AutoscalerSettings) -> PolicyConfig:
     """Return the configuration of the policy. Raises ValueError."""
-    fallback = rails_of(settings.rails)[0].fallback
-    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime), fallback)
+    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime), settings.fallback)
 
 
 def launcher_from(
@@ -119,7 +118,7 @@ class LiveAutoscaler:
             connection, settings, settings.decision_interval_s,
             partitions=settings.payment_partitions, is_foreign=settings.is_foreign or not settings.acts,
         )  # fmt: skip
-        policy = railed(config.policy, settings.rails, settings, settings.replica_prefix)
+        policy = in_windows(config.policy, settings.windows, settings.time_zone, settings, settings.replica_prefix)
         self._acting: Acting | None = None
         self._group: Any
         if launcher is not None:

@@ -8,7 +8,7 @@ from typing import Final
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.policies.guards.limits import limited, resize_plan, veto
 from autoscaler.policies.planning import change, describe_unowned
-from autoscaler.policies.settings import REPLICA_PREFIX
+from autoscaler.policies.settings import REPLICA_PREFIX, Limits
 from autoscaler.ports import PolicyWrapper
 
 MINUTE_S: Final = 60.0
@@ -18,13 +18,11 @@ MINUTE_S: Final = 60.0
 class Steps(PolicyWrapper):
     """Limits how many replicas one decision adds or removes, and how many partitions move within a minute.
 
-    Each limit: 0 means none. A change with more moves than a minute permits waits for a minute without moves.
+    A change with more moves than a minute permits waits for a minute without moves.
     Partitions without an owner get one at once.
     """
 
-    max_step_up: int = 0
-    max_step_down: int = 0
-    moves_per_minute: int = 0
+    limits: Limits
     replica_prefix: str = REPLICA_PREFIX
     _moves: deque[tuple[float, int]] = field(default_factory=deque)
     _owners: dict[int, str] = field(default_factory=dict)
@@ -33,13 +31,14 @@ class Steps(PolicyWrapper):
         """Return the inner decision, a smaller step, or no change while too many partitions have moved."""
         wanted = self.policy.decide(observation)
         now, count = observation.requested_replicas, wanted.plan.count
-        step, rail = (self.max_step_up, "max_step_up") if count > now else (self.max_step_down, "max_step_down")
+        rail = "max_step_up" if count > now else "max_step_down"
+        step, most = getattr(self.limits, rail), self.limits.moves_per_minute
         if 0 < step < abs(count - now):
             plan = resize_plan(observation, wanted.plan, now + (step if count > now else -step), self.replica_prefix)
             wanted = limited(change(observation, plan, f"{wanted.reason}; {rail} is {step}"), wanted, rail)
         moves, recent = self._moves_of(wanted.plan, observation), self._recent(observation)
-        if moves and recent and recent + moves > self.moves_per_minute > 0 and not describe_unowned(observation):
-            why = f"{recent} moves in the last minute and {moves} more exceed {self.moves_per_minute}"
+        if moves and recent and recent + moves > most > 0 and not describe_unowned(observation):
+            why = f"{recent} moves in the last minute and {moves} more exceed {most}"
             return veto(observation, wanted, why, "moves_per_minute")
         return wanted
 

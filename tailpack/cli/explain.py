@@ -1,5 +1,6 @@
 """`tailpack explain`: explain the decisions of an autoscaler."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -9,7 +10,6 @@ import typer
 from report.decisions import Explained, select
 from report.decisions import explain as explained
 from tailpack.cli.options import AsJson, group_settings, print_json
-from tailpack.cli.records import check_topic, follow
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TAIL: Final = 20_000
 """Records that are read back from the journal topic."""
+DEADLINE_S: Final = 15.0
+POLL_S: Final = 0.5
 
 
 def explain(
@@ -34,16 +36,19 @@ def explain(
     config: Annotated[
         Path | None, typer.Option(help="File of the autoscaler; TAILPACK_… variables override it.")
     ] = None,
-    keep_on: Annotated[bool, typer.Option("--follow", help="Print each decision as it is made, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Print each decision as it is made, until Ctrl-C.")] = False,
+    why_not: Annotated[
+        int | None, typer.Option("--why-not", metavar="N", min=1, help="Also print the prediction for N replicas.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain decisions: what changed, why, which plans were compared, and the effect after ten seconds.
 
     Without --run, the journal of the group's autoscaler is read from Kafka. Decisions to change nothing are folded.
     """
-    if run is not None and keep_on:
+    if run is not None and follow:
         raise TailpackError("--follow needs a running autoscaler; leave out --run")
-    if keep_on:
+    if follow:
         _follow(config)
         return
     entries = _of_run(run) if run is not None else next(_journal(config))
@@ -57,6 +62,8 @@ def explain(
         print_json(found)
     else:
         _print(found)
+        if why_not is not None:
+            typer.echo(found[0].why_not(why_not))
 
 
 def _print(found: list[Explained]) -> None:
@@ -75,24 +82,34 @@ def _of_run(folder: Path) -> "list[JournalEntry]":
 
 def _journal(config: Path | None) -> "Iterator[list[JournalEntry]]":
     """Yield the entries of the group's journal read so far, again and again. Raises TailpackError."""
-    from contextlib import suppress  # noqa: PLC0415  clients only where they are needed
+    from contextlib import suppress  # noqa: PLC0415
 
-    from contracts.journal import JournalDecoder  # noqa: PLC0415
+    from contracts.journal import JournalDecoder  # noqa: PLC0415  clients only where they are needed
+    from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
+    from contracts.record_reader import BEGINNING, RecordReader  # noqa: PLC0415
     from contracts.topics import Topic, qualified  # noqa: PLC0415
     from contracts.validation import DECODE_ERRORS  # noqa: PLC0415
 
     connection, settings = group_settings(config)
-    topic, key = qualified(connection.namespace, Topic.JOURNAL), settings.journal_key(connection.namespace)
-    check_topic(connection, topic)
+    topic = qualified(connection.namespace, Topic.JOURNAL)
+    try:
+        check_topics(connection, {topic: TopicNeed(remedy="create it with tailpack topics create")}, DEADLINE_S)
+    except PreflightError as error:
+        raise TailpackError(str(error)) from error
+    key = settings.journal_key(connection.namespace)
+    records = RecordReader(connection, {(topic, 0): BEGINNING}, tail=TAIL, wait_ms=250)
     entries: list[JournalEntry] = []
-    decoder = JournalDecoder()
-    for records, is_at_end in follow(connection, topic, tail=TAIL):
-        for record in records:
-            with suppress(*DECODE_ERRORS):
-                entry = decoder.decode(record.value or b"") if record.key == key else None
-                entries += [entry] if entry is not None else []
-        if is_at_end:
-            yield entries
+    decoder, deadline_s = JournalDecoder(), time.monotonic() + DEADLINE_S
+    try:
+        while True:
+            for record in records.read(TAIL, POLL_S):
+                with suppress(*DECODE_ERRORS):
+                    entry = decoder.decode(record.value or b"") if record.key == key else None
+                    entries += [entry] if entry is not None else []
+            if records.is_at_end() or time.monotonic() > deadline_s:
+                yield entries
+    finally:
+        records.close()
 
 
 def _follow(config: Path | None) -> None:

@@ -4,18 +4,14 @@ import os
 from getpass import getuser
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import msgspec
 import typer
 
 from contracts.clock import now_us
 from contracts.holds import Direction, Hold
-from contracts.plan import plan_key
 from contracts.settings import duration_s
-from contracts.topics import Topic, qualified
 from tailpack.cli.options import AsJson, group_settings, print_json
-from tailpack.cli.records import check_topic, write
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -114,8 +110,15 @@ def _conditions(settings: "AutoscalerSettings") -> list[dict[str, str]]:
 
 def _read(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":
     """Return connection and settings of the group. Raises TailpackError without a control topic."""
+    from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
+    from contracts.topics import Topic, qualified  # noqa: PLC0415
+
     connection, settings = group_settings(config)
-    check_topic(connection, qualified(connection.namespace, Topic.HOLDS))
+    need = TopicNeed(remedy="create it with tailpack topics create")
+    try:
+        check_topics(connection, {qualified(connection.namespace, Topic.HOLDS): need}, DEADLINE_S)
+    except PreflightError as error:
+        raise TailpackError(str(error)) from error
     return connection, settings
 
 
@@ -135,9 +138,7 @@ def _write(config: Path | None, direction: Direction, duration: str, reason: str
         at_us=at_us, direction=direction, until_us=at_us + round(for_s * 1e6), replicas=replicas, by=by[:200],
         reason=reason[:500],
     )  # fmt: skip
-    namespace = connection.namespace
-    key = plan_key(settings.group_in(namespace), settings.topic_in(namespace))
-    write(connection, qualified(namespace, Topic.HOLDS), msgspec.json.encode(hold), key=key, partition=0)
+    _produce(connection, settings, hold)
     typer.echo(f"{settings.group_in(connection.namespace)}: {hold if direction is not Direction.NONE else 'resumed'}")
 
 
@@ -146,3 +147,27 @@ def _user() -> str:
         return getuser()
     except (KeyError, OSError):  # in a container the user may have a number only
         return str(os.getuid())
+
+
+def _produce(connection: "Connection", settings: "AutoscalerSettings", hold: Hold) -> None:
+    """Write a hold, and wait until the brokers have stored it. Raises TailpackError."""
+    import msgspec  # noqa: PLC0415
+    from confluent_kafka import KafkaException, Producer  # noqa: PLC0415  as above
+
+    from contracts.plan import plan_key  # noqa: PLC0415
+    from contracts.topics import Topic, qualified  # noqa: PLC0415
+
+    errors: list[Any] = ["no answer"]
+    namespace = connection.namespace
+    key = plan_key(settings.group_in(namespace), settings.topic_in(namespace))
+    try:
+        producer = Producer(connection.librdkafka() | {"message.timeout.ms": int(DEADLINE_S * 1000), "log_level": 0})
+        producer.produce(
+            qualified(namespace, Topic.HOLDS), msgspec.json.encode(hold), key=key, partition=0,
+            on_delivery=lambda error, _: errors.__setitem__(0, error and error.str()),
+        )  # fmt: skip
+        producer.flush(DEADLINE_S)
+    except KafkaException as error:
+        errors[0] = error.args[0].str()
+    if errors[0]:
+        raise TailpackError(f"the control topic at {connection.bootstrap_servers} was not written: {errors[0]}")

@@ -34,8 +34,8 @@ SERVER_OPTION: Final = "--bootstrap-servers kafka:9092"
 COMMANDS: Final = (
     # command, definition as "module:function", example, panel
     ("demo", "tailpack.cli.run:demo", "demo --policy keda-hpa", START),
-    ("doctor", "tailpack.cli.doctor:doctor", f"doctor {SERVER_OPTION}", START),
-    ("init", "tailpack.cli.init:init", "init group shadow.toml", START),
+    ("doctor", "tailpack.cli.setup:doctor", f"doctor {SERVER_OPTION}", START),
+    ("init", "tailpack.cli.setup:init", "init group shadow.toml", START),
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
     ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
@@ -49,7 +49,6 @@ COMMANDS: Final = (
     ),
     ("pin", "tailpack.cli.holds:pin", "pin 6 greeter.toml --for 30m", OWN),
     ("resume", "tailpack.cli.holds:resume", "resume greeter.toml", OWN),
-    ("dlq", "tailpack.cli.letters:dlq", "dlq list --config greeter.toml", OWN),
     ("topics create", "tailpack.cli.kafka:create", f"topics create demo {SERVER_OPTION} --namespace mine", OWN),
     ("record", "tailpack.cli.record:record", f"record {SERVER_OPTION} --topic orders --out orders.parquet", OWN),
     (

@@ -1,8 +1,8 @@
 """Guards: policies that wrap another policy and restrict it. A guard appends to the reason why it vetoed a change."""
 
 from autoscaler.policies.guards.faults import CountByLoad, Fallback, IgnoreStuckPartitions
+from autoscaler.policies.guards.holds import Steps
 from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, StabiliseDown, WaitForReplicas
-from autoscaler.policies.guards.rails import Steps
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy
 

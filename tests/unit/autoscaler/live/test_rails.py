@@ -14,7 +14,7 @@ from autoscaler.live.start import read
 from autoscaler.live.windows import Window, in_windows
 from autoscaler.model import Action
 from autoscaler.policies.guards import add_guards
-from autoscaler.policies.guards.rails import Steps
+from autoscaler.policies.guards.holds import Steps
 from autoscaler.policies.settings import GuardSettings, Limits, PolicySettings
 from autoscaler.records import decision_record
 from contracts.validation import InvalidSettingsError

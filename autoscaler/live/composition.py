@@ -3,9 +3,8 @@
 import gc
 import logging
 import shlex
-import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, Final
 from autoscaler.controller import Controller
 from autoscaler.live import observed_group
 from autoscaler.live.acting import Acting
-from autoscaler.live.conditions import Conditions
+from autoscaler.live.conditions import Conditions, ScaleUps
 from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
@@ -24,10 +23,9 @@ from autoscaler.live.observed_group import ObservedGroup
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
-from autoscaler.live.rails import railed, rails_of
-from autoscaler.live.scale_ups import ScaleUps
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
+from autoscaler.live.windows import in_windows
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
@@ -47,8 +45,7 @@ MAX_MISSED_TICKS: Final = 3
 
 def policy_config_of(settings: AutoscalerSettings) -> PolicyConfig:
     """Return the configuration of the policy. Raises ValueError."""
-    fallback = rails_of(settings.rails)[0].fallback
-    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime), fallback)
+    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime), settings.fallback)
 
 
 def launcher_from(
@@ -119,7 +116,7 @@ class LiveAutoscaler:
             connection, settings, settings.decision_interval_s,
             partitions=settings.payment_partitions, is_foreign=settings.is_foreign or not settings.acts,
         )  # fmt: skip
-        policy = railed(config.policy, settings.rails, settings, settings.replica_prefix)
+        policy = in_windows(config.policy, settings.windows, settings.time_zone, settings, settings.replica_prefix)
         self._acting: Acting | None = None
         self._group: Any
         if launcher is not None:
@@ -156,9 +153,8 @@ class LiveAutoscaler:
         prefix = self._settings.replica_prefix
         self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
         throw_away, interval_s = policy_config_of(self._settings).policy(), self._settings.decision_interval_s
-        with nullcontext() if self._settings.acts else _ended_by_signal(self._stop):
-            partitions = max(1, self._offsets.partitions)  # without a broker, their number is unknown
-            warm_up_policy(throw_away, partitions, interval_s, self._stop.is_set)  # while replicas start
+        partitions = max(1, self._offsets.partitions)  # without a broker, their number is unknown
+        warm_up_policy(throw_away, partitions, interval_s, self._stop.is_set)  # while replicas start
         gc.freeze()  # to scan imports and compiled code again would take longer than a decision
         self._loop.run()
 
@@ -215,20 +211,3 @@ class LiveAutoscaler:
         self._conditions.update(tick, self._hold(), self._problems.current, leads=self._group.leads)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()
-
-
-@contextmanager
-def _ended_by_signal(stop: Stop) -> Iterator[None]:
-    """Let a signal end the block at once: compilation may take many seconds, and an observer has nothing to tidy up."""
-
-    def end(*_: object) -> None:
-        stop.set()
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with suppress(KeyboardInterrupt):
-            yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

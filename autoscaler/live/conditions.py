@@ -1,6 +1,7 @@
 """Four conditions of an autoscaler, each with a reason and since when: does it observe, act, is it limited, is it kept.
 
-`Keeping` is about the SLO of the last hour, as far as replicas count their late events.
+`Keeping` is about the SLO of the last hour, as far as replicas count their late events. `ScaleUps` detects scale-ups
+that do not help: the limit is then elsewhere, such as a database that all replicas share.
 """
 
 from collections import deque
@@ -18,6 +19,10 @@ from contracts.journal import TickRecord
 from contracts.settings import Target
 
 HOUR_S: Final = 3600.0
+WATCHED_TICKS: Final = 10
+"""Ticks with all new replicas ready after which a scale-up is judged."""
+MEAN_TICKS: Final = 5
+LEAST_SHARE: Final = 1 / 3
 NOT_FRESH: Final = ("offsets", "reports", "members", "holds")
 """Components whose problems mean that something is not observed."""
 HELD: Final = {Direction.ALL: "Paused", Direction.IN: "ScaleInPaused", Direction.OUT: "ScaleOutPaused"}
@@ -96,3 +101,45 @@ class Conditions:
         message = f"{1 - share:.3%} of {arrived:,.0f} events of the last hour in time, target {target:.4g}"
         message += f"; {max(0.0, 1 - burn):.0%} of the budget is left, burn rate {burn:.1f}"
         return burn <= 1, "InBudget" if burn <= 1 else "OverBudget", message
+
+
+class ScaleUps:
+    """Compares the throughput after each scale-up with that before and with the capacity of the new replicas."""
+
+    def __init__(self) -> None:
+        self._served: deque[float] = deque(maxlen=MEAN_TICKS)
+        self._last: tuple[int, int] | None = None
+        """Time and total lag of the last tick."""
+        self._trial: tuple[int, float] | None = None
+        """Planned replicas, and events/s that the group served before."""
+        self._ready_ticks = self._failed = 0
+        self.problem = ""
+        """A sentence about the last scale-ups if they brought too little; else empty."""
+
+    def observe(self, tick: TickRecord) -> None:
+        """Add one tick."""
+        if not tick.partitions:
+            return
+        lag, arriving = sum(one.lag for one in tick.partitions), sum(one.arrival_rate for one in tick.partitions)
+        if self._last is not None and tick.at_us > self._last[0]:
+            self._served.append(arriving - (lag - self._last[1]) / (tick.at_us - self._last[0]) * 1e6)
+        self._last = tick.at_us, lag
+        if tick.action == "up" and len(self._served) == MEAN_TICKS:
+            self._trial, self._ready_ticks = (tick.planned_replicas, sum(self._served) / MEAN_TICKS), 0
+        elif self._trial is not None and tick.planned_replicas != self._trial[0]:
+            self._trial = None  # another change mixes with it
+        elif self._trial is not None and tick.ready_replicas >= self._trial[0]:
+            self._ready_ticks += 1
+            if self._ready_ticks == WATCHED_TICKS:
+                self._judge(*self._trial, tick.service_rate, lag)
+                self._trial = None
+
+    def _judge(self, planned: int, before: float, rate: float, lag: int) -> None:
+        """Judge only if events still wait for longer than a second: otherwise the load has set the throughput."""
+        got, expected = sum(self._served) / MEAN_TICKS - before, planned * rate - before
+        in_vain = lag >= planned * rate and got < LEAST_SHARE * expected
+        self._failed = self._failed + 1 if in_vain else 0
+        self.problem = (
+            f"the last {self._failed} scale-ups brought less than a third of what was expected, the newest {got:.0f} "
+            f"of {expected:.0f} events/s; look for a limit that all replicas share, such as a database"
+        ) * (self._failed > 1)

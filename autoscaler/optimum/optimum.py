@@ -173,6 +173,32 @@ def volume_us(problem: OptimumProblem, allowed: int) -> int:
     return best_us - int(np.sort(problem.takes_us)[::-1][:allowed].sum())
 
 
+def bursts_us(problem: OptimumProblem, allowed: int) -> int:
+    """Return a lower bound from the work of bursts, replica-µs, for at most `allowed` late events.
+
+    A burst ends at a gap longer than the target. Its work must be done from its first event until its last is due.
+    Between two ticks the number of replicas is constant, so that it costs more than in the times of bursts alone.
+    """
+    times_us, takes_us = problem.times_us, problem.takes_us
+    first = np.flatnonzero(np.diff(times_us, prepend=-problem.target_us - 1) > problem.target_us)
+    begin_us = times_us[first]
+    end_us = times_us[np.append(first[1:], len(times_us)) - 1] + problem.target_us
+    whole = end_us <= problem.duration_us
+    begin_us, end_us, work_us = begin_us[whole], end_us[whole], np.add.reduceat(takes_us, first)[whole]
+    if not len(begin_us):
+        return 0
+    cuts_us = np.concatenate(([0], problem.ticks_us, [problem.duration_us]))
+    before = np.searchsorted(begin_us, cuts_us, side="right")
+    covered_us = np.append(0, np.cumsum(end_us - begin_us))[before]
+    covered_us -= np.where(before > 0, np.maximum(0, end_us[before - 1] - cuts_us), 0)
+    share = np.append(np.diff(covered_us) / np.maximum(1, np.diff(cuts_us)), 0.0)
+    touched = np.stack([np.searchsorted(cuts_us, begin_us, side="right") - 1, np.searchsorted(cuts_us, end_us)], axis=1)
+    price = 1 / np.maximum.reduceat(share, touched.ravel())[::2]
+    more_us = price * (work_us - problem.least_replicas * (end_us - begin_us))
+    late_us = price.max() * np.sort(takes_us)[::-1][:allowed].sum()
+    return int(problem.least_replicas * problem.duration_us + more_us.clip(0).sum() - late_us)
+
+
 def _load(problem: OptimumProblem) -> Load:
     order = np.argsort(problem.partition, kind="stable")
     first = np.searchsorted(problem.partition[order], np.arange(problem.partitions + 1))

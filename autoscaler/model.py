@@ -177,3 +177,7 @@ class Decision:
     """Plans that were considered: the chosen one, then the others by cost; empty for policies that follow a rule."""
     fault: str = ""
     """Problem of the policy, if the fallback made this decision; else empty."""
+    rails: tuple[str, ...] = ()
+    """Limits that changed what the policy wanted, the innermost first."""
+    uncapped: int = 0
+    """Replica count that the policy wanted without these limits; 0: none was binding."""

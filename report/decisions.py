@@ -14,13 +14,15 @@ from report.wording import duration, share
 EFFECT_US: Final = 10_000_000
 """Time after a decision whose effect is stated."""
 NO_CHANGE: Final = "no-change"
+WOULD: Final = "would: "
+"""Begin of the reasons of an autoscaler that only observes."""
 DAY_S: Final = 86_400
 MAX_ALTERNATIVES: Final = 5
 MOVED_LISTED: Final = 8
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision that changed something, or equal decisions to change nothing, folded."""
+    """One decision that changed something, or successive decisions to change nothing, folded."""
 
     at_us: int
     """Time of the first decision."""
@@ -41,23 +43,37 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     effect: str
     """Events waiting and replicas ready ten seconds later; empty if that is unknown or nothing changed."""
     problems: tuple[str, ...]
+    rails: tuple[str, ...] = ()
+    """Limits that changed what the policy wanted."""
+    uncapped: int = 0
+    """Replica count that the policy wanted without them; 0: none was binding."""
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of text, the first of which has time and change."""
         before, after = self.replicas
         what = f"{self.action} {before} → {_replicas(after)}" if before != after else self.action
+        what = f"would {what}" if self.why.startswith(WOULD) else what
         what = f"no change ×{self.times} at {_replicas(after)}" if self.action == NO_CHANGE else what
         moved = ", ".join(self.moves[:MOVED_LISTED]) + (", …" if len(self.moves) > MOVED_LISTED else "")
         yield f"{clock(self.at_us)}  {what}, plan {self.epoch}" + (
             f"; {len(self.moves)} moved: {moved}" if moved else ""
         )
         yield f"  why       {self.why}"
-        for text in self.compared:
+        if self.rails:
+            yield f"  rails     {', '.join(self.rails)}; without: {_replicas(self.uncapped)}"
+        for text in self.compared[:MAX_ALTERNATIVES]:
             yield f"  compared  {text}"
         if self.effect:
             yield f"  after 10 s  {self.effect}"
         for problem in self.problems:
             yield f"  problem   {problem}"
+
+    def why_not(self, count: int) -> str:
+        """Return the prediction for another replica count beside that of the chosen plan."""
+        found = next((text for text in self.compared if text.startswith(f"{_replicas(count)},")), "")
+        others = ", ".join(dict.fromkeys(text.split()[0] for text in self.compared)) or "none: it follows a rule"
+        chosen = "".join(f"; chosen: {text}" for text in self.compared[:1])
+        return f"  why not   {found or f'{count} was not compared; the counts are {others}'}{chosen}"
 
 
 def clock(at_us: int) -> str:
@@ -72,7 +88,9 @@ def explain(entries: Sequence[JournalEntry]) -> list[Explained]:
     changes = [entry for entry in entries if isinstance(entry, ReplicaChanged)]
     found: list[Explained] = []
     for tick in ticks:
-        if tick.action == NO_CHANGE and found and found[-1].action == NO_CHANGE and found[-1].epoch == tick.epoch:
+        before = found[-1] if found else None
+        is_same = before and (before.action, before.epoch, before.rails) == (NO_CHANGE, tick.epoch, tick.rails)
+        if tick.action == NO_CHANGE and is_same:
             found[-1] = msgspec.structs.replace(
                 found[-1], last_us=tick.at_us, times=found[-1].times + 1, why=_reason(tick), problems=tick.problems
             )
@@ -134,10 +152,12 @@ def _explained(
         why=_reason(tick),
         compared=tuple(
             f"{_replicas(one.replicas)}, {one.moved} moved: {share(one.in_sla)} in time at cost {one.cost_s:.1f}"
-            for one in tick.alternatives[:MAX_ALTERNATIVES]
+            for one in tick.alternatives
         ),
         effect=_effect(tick, ticks, changes) if changed else "",
         problems=tick.problems,
+        rails=tick.rails,
+        uncapped=tick.uncapped,
     )
 
 

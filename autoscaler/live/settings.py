@@ -1,12 +1,13 @@
 """Settings of the live autoscaler."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
+from autoscaler.live.windows import windows_open, zone_exists
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from autoscaler.ports import Policy
 from contracts.fields import NAME, NAME_RULE
@@ -28,26 +29,38 @@ class Pages(Settings):
     """Port of the pages; 0: none."""
 
 
+GOALS: Final = {"savings": 0.2, "balanced": 1.0, "reliability": 5.0}
+"""Goal → factor of the price of late events."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PolicyOptions(Settings):
     """Options of the policy itself."""
 
+    goal: str = setting("balanced", known=tuple(GOALS))
+    """`savings`: a fifth of the policy's default price of late events; `balanced`: that price; `reliability`: five
+    times as much. A price in `policy_options` wins."""
     policy_options: str = setting("")
     """Options of the policy: in a file a table, in the environment a JSON object such as {"keep_s": 5}."""
 
     def options(self) -> dict[str, Any]:
-        """Return the decoded options. Raises ValueError."""
+        """Return the decoded options, with the price of the goal. Raises ValueError."""
         try:
-            return msgspec.json.decode(self.policy_options or "{}", type=dict[str, Any])
+            given = msgspec.json.decode(self.policy_options or "{}", type=dict[str, Any])
         except DECODE_ERRORS as error:
             raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {error}") from error
+        if GOALS[self.goal] == 1:
+            return given
+        from autoscaler.policies.tail_aware.plans import TailAwareSettings  # noqa: PLC0415  imports numpy
+
+        return {"price": GOALS[self.goal] * TailAwareSettings.price} | given
 
     def create_policy(self, create: Callable[[], Policy]) -> Policy:
         """Return the policy of `create`. Its ValueError becomes an InvalidSettingsError that names the settings."""
         try:
             return create()
         except ValueError as error:
-            where = "policy or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
+            where = "policy, goal or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
             raise InvalidSettingsError([f"{where}: {error}"]) from error
 
 
@@ -113,11 +126,19 @@ class AutoscalerSettings(
     Replicas inherit the environment and these settings, so their settings belong here too.
     """
 
+    TABLES: ClassVar[Mapping[str, Mapping[str, str]]] = {"rails": {"min": "min_replicas", "max": "max_replicas"}}
+
     payment_partitions: int = setting(0, "partitions", least=0)
     """Minimum number of partitions of the topic; 0: any. The topic may grow."""
     act: str = setting("on", known=("off", "propose", "on"))
     """`on`: plans are carried out. `off`: the autoscaler observes a group that another scaler manages, decides and
     reports; it joins no group and writes no plan. `propose`: as `off`, but the replica count is published for KEDA."""
+    windows: tuple[str, ...] = setting(())
+    """Times without changes, such as `Mon-Fri 08:00-18:00 scale-in off`; also `scale-out off` or `all off`."""
+    time_zone: str = setting("UTC")
+    """Time zone of the windows, such as Europe/Berlin."""
+    fallback: bool = setting(True)
+    """Whether a count by rate and lag replaces the decisions of a policy that fails."""
     member_rate: float = setting(0.0, "events/s", least=0)
     """Unless act = on: service rate of one busy member; 0: learned while members have lag."""
     state_dir: str = setting("")
@@ -171,6 +192,8 @@ class AutoscalerSettings(
         """Return the rules of all sections and of the live autoscaler."""
         own = (
             *LED_RULES,
+            ("windows", windows_open),
+            ("time_zone", zone_exists),
             must("state_dir", lambda of: of["state_dir"] or of["act"] != "on", "must be set if act = on"),
             ENOUGH_PARTITIONS,
             MIN_SERVICE_TIME,

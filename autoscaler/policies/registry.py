@@ -21,7 +21,8 @@ from autoscaler.policies.guards import add_guards
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
 from autoscaler.policies.landau import Landau, LandauSettings
 from autoscaler.policies.settings import Factors, Guards, GuardSettings, PolicySettings, Scaling, StaticSettings
-from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
+from autoscaler.policies.tail_aware.plans import TailAwareSettings
+from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import Policy
 from contracts.settings import Settings, Target, shared_fields, unknown_name
 from contracts.validation import parse
@@ -73,13 +74,28 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
 }
 
 
+_CLASSES: Final[dict[str, type]] = {}
+
+
+def use_class(policy: type) -> str:
+    """Make a class with `decide` a policy of this process, and return its name. A class of the same name replaces it.
+
+    Raises ValueError if one of our policies has this name.
+    """
+    name = str(getattr(policy, "name", policy.__name__)).lower()
+    if name in POLICIES:
+        raise ValueError(f"the class {policy.__name__} has the name of our policy {name!r}; give it another `name`")
+    _CLASSES[name] = policy
+    return name
+
+
 def policy_names() -> list[str]:
     """Return the names of our policies, then of those that packages offer, without importing them."""
     return list(dict.fromkeys([*POLICIES, *sorted(entry_points(group=GROUP).names)]))
 
 
 def policy_factory(name: str) -> PolicyFactory:
-    """Return the factory of the policy called `name`. A package cannot replace ours. Case is ignored.
+    """Return the factory of the policy called `name`. A package cannot replace a built-in policy. Case is ignored.
 
     Raises ValueError with the existing policies, or with the problem of a package or file and its name.
     """
@@ -88,6 +104,8 @@ def policy_factory(name: str) -> PolicyFactory:
     name = name.lower()
     if name in POLICIES:
         return POLICIES[name]
+    if name in _CLASSES:
+        return _load_external(repr(name), lambda: _CLASSES[name])
     if count := fixed_count(name):
         return replace(POLICIES["static"], build=lambda settings, _: Static(settings, count))
     offers = list(entry_points(group=GROUP, name=name))
@@ -210,5 +228,5 @@ class PolicyConfig:
         shared = shared_fields(self.scaling, PolicySettings) | shared_fields(self.target, Target)
         return (
             PolicySettings(**shared | {"static_replicas": self.scaling.initial_replicas}),
-            GuardSettings(**limits, counts_only=self.counts_only, fallback=self.fallback),
+            GuardSettings(**limits | {"counts_only": self.counts_only, "fallback": self.fallback}),
         )

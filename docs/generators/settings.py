@@ -9,7 +9,7 @@ from autoscaler.keda.settings import KedaSettings
 from autoscaler.live import settings as live
 from autoscaler.policies import settings as shared
 from autoscaler.policies.registry import POLICIES
-from autoscaler.policies.tail_aware.policy import TailAwareSettings
+from autoscaler.policies.tail_aware.plans import TailAwareSettings
 from autoscaler.simulator import settings as simulator
 from bench import sections
 from contracts import membership, topics

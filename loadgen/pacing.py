@@ -37,13 +37,9 @@ class Pacer:
         now_us: Callable[[], int],
         pause: Callable[[float], None],
     ) -> None:
-        self._offset_us = offset_us
-        self._started_us = started_us
-        self._source = source
+        self._offset_us, self._started_us, self._source = offset_us, started_us, source
         self._ready: deque[Event] = deque()
-        self._send = send
-        self._now_us = now_us
-        self._pause = pause
+        self._send, self._now_us, self._pause = send, now_us, pause
         self._lateness_us = np.zeros(len(offset_us), dtype=np.int64)
         self.sent = 0
 

@@ -61,12 +61,19 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
         yield f"  why       {self.why}"
         if self.rails:
             yield f"  rails     {', '.join(self.rails)}; without: {_replicas(self.uncapped)}"
-        for text in self.compared:
+        for text in self.compared[:MAX_ALTERNATIVES]:
             yield f"  compared  {text}"
         if self.effect:
             yield f"  after 10 s  {self.effect}"
         for problem in self.problems:
             yield f"  problem   {problem}"
+
+    def why_not(self, count: int) -> str:
+        """Return the prediction for another replica count beside that of the chosen plan."""
+        found = next((text for text in self.compared if text.startswith(f"{_replicas(count)},")), "")
+        others = ", ".join(dict.fromkeys(text.split()[0] for text in self.compared)) or "none: it follows a rule"
+        chosen = "".join(f"; chosen: {text}" for text in self.compared[:1])
+        return f"  why not   {found or f'{count} was not compared; the counts are {others}'}{chosen}"
 
 
 def clock(at_us: int) -> str:
@@ -145,7 +152,7 @@ def _explained(
         why=_reason(tick),
         compared=tuple(
             f"{_replicas(one.replicas)}, {one.moved} moved: {share(one.in_sla)} in time at cost {one.cost_s:.1f}"
-            for one in tick.alternatives[:MAX_ALTERNATIVES]
+            for one in tick.alternatives
         ),
         effect=_effect(tick, ticks, changes) if changed else "",
         problems=tick.problems,

@@ -73,8 +73,7 @@ class PlanLog:
         """
         self._topic = qualified(connection.namespace, Topic.PLANS)
         self._group, self._events = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
-        self._deadline_s = write_deadline_s
-        self._clock = clock
+        self._deadline_s, self._clock = write_deadline_s, clock
         self._unfinished: _Unfinished | None = None
         self._producer = Producer(
             client_config(

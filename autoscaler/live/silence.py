@@ -36,7 +36,7 @@ class Silence:
 
     @property
     def is_of_most(self) -> bool:
-        """Whether reports are probably lost on the way: most replicas are silent, or the only one is."""
+        """Whether reports are probably lost on the way: most replicas are silent, or the only replica is."""
         return 2 * len(self.ages_s) + self._scaler.overdue > len(self._scaler.ready)
 
     def note_outage(self) -> None:

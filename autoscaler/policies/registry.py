@@ -228,5 +228,5 @@ class PolicyConfig:
         shared = shared_fields(self.scaling, PolicySettings) | shared_fields(self.target, Target)
         return (
             PolicySettings(**shared | {"static_replicas": self.scaling.initial_replicas}),
-            GuardSettings(**limits, counts_only=self.counts_only, fallback=self.fallback),
+            GuardSettings(**limits | {"counts_only": self.counts_only, "fallback": self.fallback}),
         )

@@ -29,8 +29,7 @@ class ClassicRebalance(Owners, ABC):
 
     def __init__(self, engine: Engine, agenda: Agenda, heartbeats: Heartbeats, rebalance_time_us: int) -> None:
         super().__init__(engine, agenda)
-        self._heartbeats = heartbeats
-        self._rebalance_time_us = rebalance_time_us
+        self._heartbeats, self._rebalance_time_us = heartbeats, rebalance_time_us
         self._running = False
         self._awaited: set[int] = set()
         self._assigned: _Assignment

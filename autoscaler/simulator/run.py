@@ -95,9 +95,7 @@ class SimulatedJournal:
     """
 
     def __init__(self, group: SimulatedGroup, policy: str, *, keep: bool = True) -> None:
-        self._group = group
-        self._policy = policy
-        self._keep = keep
+        self._group, self._policy, self._keep = group, policy, keep
         self._ticks: list[tuple[int, Callable[..., TickRecord]]] = []
         """(Time in µs, function that creates the record)."""
         self._number = 0

@@ -214,8 +214,7 @@ class Pulse:
     """Detects pauses of the event loop, which sends no heartbeats to the group then."""
 
     def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
-        self._limit_s = limit_s
-        self._clock = clock
+        self._limit_s, self._clock = limit_s, clock
         self._last_s = math.inf
         self.gap_s = 0.0
         """Longest pause that exceeded the limit, seconds. 0: none."""

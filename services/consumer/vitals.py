@@ -188,9 +188,7 @@ class Pages:
     """
 
     def __init__(self, host: str, port: int, vitals: Vitals) -> None:
-        self._host = host
-        self._port = port
-        self._vitals = vitals
+        self._host, self._port, self._vitals = host, port, vitals
         self._registry = CollectorRegistry()
         self._registry.register(vitals)
         self._pages = {

@@ -37,6 +37,9 @@ def explain(
         Path | None, typer.Option(help="File of the autoscaler; TAILPACK_… variables override it.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Print each decision as it is made, until Ctrl-C.")] = False,
+    why_not: Annotated[
+        int | None, typer.Option("--why-not", metavar="N", min=1, help="Also print the prediction for N replicas.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain decisions: what changed, why, which plans were compared, and the effect after ten seconds.
@@ -59,6 +62,8 @@ def explain(
         print_json(found)
     else:
         _print(found)
+        if why_not is not None:
+            typer.echo(found[0].why_not(why_not))
 
 
 def _print(found: list[Explained]) -> None:

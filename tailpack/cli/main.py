@@ -35,6 +35,8 @@ SERVER_OPTION: Final = "--bootstrap-servers kafka:9092"
 COMMANDS: Final = (
     # command, definition as "module:function", example, panel
     ("demo", "tailpack.cli.run:demo", "demo --policy keda-hpa", START),
+    ("doctor", "tailpack.cli.setup:doctor", f"doctor {SERVER_OPTION}", START),
+    ("init", "tailpack.cli.setup:init", "init group shadow.toml", START),
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
     ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
@@ -71,12 +73,12 @@ COMMANDS: Final = (
     ("kafka stop", "tailpack.cli.kafka:stop", "kafka stop", KAFKA),
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
-    ("lesson list", "tailpack.cli.lesson:list_lessons", "lesson list", LEARN),
-    ("lesson open", "tailpack.cli.lesson:open_lesson", "lesson open 1", LEARN),
-    ("lesson check", "tailpack.cli.lesson:check_lesson", "lesson check 1 lesson_01.py", LEARN),
+    ("lesson list", "tailpack.cli.course:list_lessons", "lesson list", LEARN),
+    ("lesson open", "tailpack.cli.course:open_lesson", "lesson open 1", LEARN),
+    ("lesson check", "tailpack.cli.course:check_lesson", "lesson check 1 lesson_01.py", LEARN),
     ("dev paper", "tailpack.cli.studies:paper", "dev paper landau --quick", DEV),
     ("dev load", "tailpack.cli.run:load", f"dev load demo {SERVER_OPTION} --namespace mine", DEV),
-    ("dev league", "tailpack.cli.league:league", "dev league mine.py --seed SECRET", DEV),
+    ("dev league", "tailpack.cli.course:league", "dev league mine.py --seed SECRET", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
     *((f"dev bench {name}", target, f"dev bench {name} {words}", DEV) for name, (target, words) in BENCHMARKS.items()),
 )
@@ -128,7 +130,9 @@ class Command(TyperCommand):
         self.target = target
         hidden = not (panel or path.startswith("dev "))
         summary, example = _summary(*target.split(":")), f"Example: tailpack {example}"
-        super().__init__(_last_word(path), help=summary, epilog=example, hidden=hidden, rich_help_panel=panel or None)
+        super().__init__(
+            path.rpartition(" ")[2], help=summary, epilog=example, hidden=hidden, rich_help_panel=panel or None
+        )
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context of the imported command."""
@@ -150,7 +154,7 @@ class RenamedCommand(TyperCommand):
     """A former name of a command or group."""
 
     def __init__(self, path: str, root: "Group") -> None:
-        super().__init__(_last_word(path), hidden=True)
+        super().__init__(path.rpartition(" ")[2], hidden=True)
         self.path, self.root = path, root
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -175,9 +179,7 @@ class Group(TyperGroup):
         """Return the named command. Raises click's error with similar names if it does not exist."""
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             own = {name: name for name, command in self.commands.items() if not command.hidden}
-            elsewhere = {
-                path.rsplit(" ", maxsplit=1)[-1]: path for path, *_, panel in COMMANDS if panel and " " in path
-            }
+            elsewhere = {path.rpartition(" ")[2]: path for path, *_, panel in COMMANDS if panel and " " in path}
             if args[0] in REMOVED and ctx.parent is None:
                 ctx.fail(f"`{args[0]}` was removed; use: {REMOVED[args[0]]}")
             similar = get_close_matches(args[0], own) or get_close_matches(args[0], elsewhere)
@@ -243,10 +245,6 @@ def _about(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None: ...
-
-
-def _last_word(path: str) -> str:
-    return path.rpartition(" ")[2]
 
 
 @cache

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final, Never
 
 import typer
+from msgspec.structs import astuple
 from rich.console import Console
 from rich.table import Table
 
@@ -115,7 +116,10 @@ def league(
         return
     table = Table("policy", "met", "failed", *FIGURES, box=None)
     for one in ranking:
-        cells = [f"{text} ({text} to {text})".format(*one[key]) if one[key] else "–" for key, text in FIGURES.items()]
+        cells = [
+            f"{text} ({text} to {text})".format(*astuple(one[key])) if one[key] else "–"
+            for key, text in FIGURES.items()
+        ]
         table.add_row(one["policy"], f"{one['met']} of {one['of']}", str(len(one["errors"])), *cells)
     Console().print(table)
     for one in ranking:

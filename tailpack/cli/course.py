@@ -16,7 +16,7 @@ from rich.table import Table
 
 from bench.matrix import FAILED, Contender, Job, Row, run, simulate_job
 from tailpack.cli.options import AsJson, Processes, check_policy, print_json
-from tailpack.cli.progress import matrix_progress
+from tailpack.cli.progress import progress
 from tailpack.errors import require
 
 OURS: Final = ("linear", "keda-hpa", "tail-aware")
@@ -93,7 +93,11 @@ def league(
         fixed = [f"static-{count}" for count in range(1, min(MAX_COUNT, case.set["partitions"]) + 1)]
         plans.append({name: case.jobs(Contender(policy=name), 1)[0][0] for name in [*names, *fixed]})
     jobs = [job for plan in plans for job in plan.values()]
-    with TemporaryDirectory() as folder, matrix_progress("league", Path(folder)) as announce:
+    with TemporaryDirectory() as folder, progress("league") as update:
+
+        def announce(completed: int, total: int, status: str) -> None:
+            update(completed=completed, total=total, status=status)
+
         rows = run(jobs, Path(folder), processes=processes, announce=announce, work=play)
     done: dict[str, list[Row]] = {name: [] for name in names}
     for plan in plans:

@@ -15,7 +15,7 @@ PACKAGES: Final = ("tailpack.backtest", "report.page")
 
 
 class Texts(NamedTuple):
-    """What the terminal shows too."""
+    """Texts that the terminal shows too."""
 
     title: str
     conditions: str

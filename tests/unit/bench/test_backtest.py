@@ -11,7 +11,9 @@ from urllib.parse import parse_qs
 
 import command_line
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from bench.backtest.backtest import backtest
 from bench.backtest.contenders import Question, Runs
@@ -90,6 +92,18 @@ def test_the_command_prints_the_figures_and_fails_under_a_threshold(tmp_path: Pa
         command_line.run(*words)
 
 
+def test_the_command_takes_a_trace_of_more_than_a_day(tmp_path: Path) -> None:
+    seconds = 2 * 86_400
+    table = pa.table(
+        {"second": np.arange(seconds), "p0": np.ones(seconds, np.int64), "p1": np.zeros(seconds, np.int64)}
+    )
+    parquet.write_table(table, path := tmp_path / "two-days.parquet")
+    words = ["--current", "static 2", "--policy", "static-1", "--service-time", "5ms", "--out", tmp_path, "--json"]
+    found = json.loads(command_line.run("backtest", "--trace", path, *words, "--processes", 1).stdout)
+    assert (found["duration_s"], found["simulated_s"], found["partitions"]) == (seconds, 24 * PART_S, 2)
+    assert found["lines"][-1]["cost_change"]["mean"] == pytest.approx(-0.5)
+
+
 @pytest.mark.parametrize("single", [False, True])
 def test_a_long_trace_is_sampled_evenly_and_each_part_has_its_own_events(single: bool, tmp_path: Path) -> None:
     seconds = 86_400
@@ -116,7 +130,7 @@ def test_a_long_trace_is_sampled_evenly_and_each_part_has_its_own_events(single:
 
 def test_a_part_costs_until_its_end_and_one_without_events_the_minimum(tmp_path: Path) -> None:
     part = Part(path := tmp_path / "events.csv", 1000, 1000 + PART_S, WARM_UP_S, 1)
-    cases = (("static-2", 30, 1, 2), ("static-2", 420, 1, 2), ("static-2", 0, 1, 2), ("keda-hpa", 0, 3, 3))
+    cases = (("static-2", 30, 1, 2), ("static-2", 300, 1, 2), ("static-2", 0, 1, 2), ("keda-hpa", 0, 3, 3))
     for policy, last_s, least, cost in cases:
         path.write_text(f"at_s,partition\n1.5,0\n{last_s},1\n")
         changes = (("autoscaler.min_replicas", least), ("load.trace", str(path) if last_s else ""))
@@ -185,10 +199,15 @@ def test_what_cannot_be_read_is_one_sentence(text: str, reason: str) -> None:
 
 
 def test_the_bound_of_a_sampled_trace_is_below_what_meets_the_slo(tmp_path: Path) -> None:
-    path = constant(tmp_path / "part.csv", seconds=120 + PART_S, rate=300)
+    path = constant(tmp_path / "part.csv", seconds=WARM_UP_S + PART_S, rate=300)
     changes = {"autoscaler.initial_replicas": 2, "load.spacing": "smooth", "load.trace": str(path)}
     jobs = [
-        Job(scenario="w1", policy=policy, changes=sorted_changes(changes), how=f"backtest 120 1 {120 + PART_S}")
+        Job(
+            scenario="w1",
+            policy=policy,
+            changes=sorted_changes(changes),
+            how=f"backtest {WARM_UP_S} 1 {WARM_UP_S + PART_S}",
+        )
         for policy in (BOUND, "static-2")
     ]
     bound, run = map(run_part, jobs)
@@ -273,10 +292,9 @@ def imported(url: str, query: str, path: Path) -> Any:
 
 
 def test_rates_of_prometheus_become_events_and_gaps_are_counted(prometheus: str, tmp_path: Path) -> None:
-    found = imported(prometheus, "rate", tmp_path / "rates.parquet")
-    assert (found.missing, found.samples) == (2, 20)
-    assert found.notes[0].startswith("2 of 20 samples are missing, first partition 0 at 999999840 s")
-    counts = read_trace(found.path).counts
+    (note,) = imported(prometheus, "rate", path := tmp_path / "rates.parquet")
+    assert note.startswith("2 of 20 samples are missing, first partition 0 at 999999840 s")
+    counts = read_trace(path).counts
     assert counts.shape == (200, 2)
     assert list(counts.sum(axis=0)) == [400, 500], "partition 0 lacks two samples of 20 s"
     assert set(counts[:, 1]) == {2, 3}

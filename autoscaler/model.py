@@ -165,6 +165,15 @@ class Alternative(NamedTuple):
     """Replica-seconds, including late events at their price. The policy chooses the cheapest allowed plan."""
 
 
+class Forecast(NamedTuple):
+    """Forecast of all arrivals in the next `seconds`, in events: the mean and the 10 and 90 % quantiles."""
+
+    seconds: float
+    events: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The plan that a policy wants, and why. With the action `NO_CHANGE`, this is the plan in force."""
@@ -177,3 +186,5 @@ class Decision:
     """Plans that were considered: the chosen one, then the others by cost; empty for policies that follow a rule."""
     fault: str = ""
     """Problem of the policy, if the fallback made this decision; else empty."""
+    expected: Forecast | None = None
+    """The arrivals that the policy expects; None: it makes no forecast."""

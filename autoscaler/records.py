@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from autoscaler.model import Action, Decision, GroupObservation
-from contracts.journal import PartitionState, PlanAlternative, TickRecord
+from contracts.journal import ExpectedArrivals, PartitionState, PlanAlternative, TickRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ def decision_record(observation: GroupObservation, decision: Decision, *, epoch:
         planned_replicas=decision.plan.count,
         epoch=epoch,
         alternatives=tuple(PlanAlternative(**plan._asdict()) for plan in decision.alternatives),
+        expected=None if decision.expected is None else ExpectedArrivals(**decision.expected._asdict()),
     )
 
 

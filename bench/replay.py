@@ -157,15 +157,23 @@ def simulate_other_policies(folder: Path) -> tuple[OtherPolicy, ...]:
 
 
 def _simulate_under(policy: str, folder: Path, info: RunInfo) -> OtherPolicy:
+    found = run_under(policy, folder, info)[1]
+    return OtherPolicy(policy=policy, in_sla=found.in_sla, replica_minutes=found.replica_minutes)
+
+
+def run_under(policy: str, folder: Path, info: RunInfo) -> tuple[Run, SimulationResult]:
+    """Simulate the events of a run under another policy; if they are not known yet, those of its scenario.
+
+    Raises BenchError, ValueError, OSError and what `replay` raises if that is not possible.
+    """
     change = {"autoscaler.policy": policy}
-    if info.world != "simulated":
-        found = replay(folder, change).simulated
-    else:
-        result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
-        if result.events != info.events_scheduled:
-            raise ValueError(f"{info.run}: cannot be simulated, because run.json does not contain its trace")
-        found = msgspec.structs.asdict(result)
-    return OtherPolicy(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
+    if info.world == "unknown" or (info.world == "live" and (folder / RESULT_FILE).exists()):
+        recorded = read_run(folder)
+        return simulate_again(recorded, scenario_of(recorded.info, measure(recorded), change))
+    run, result = run_scenario(scenario_of(info, None, change), keep_events=False)
+    if info.world == "simulated" and result.events != info.events_scheduled:
+        raise ValueError(f"{info.run}: cannot be simulated, because run.json does not contain its trace")
+    return run, result
 
 
 def read_run(folder: Path) -> RecordedRun:

@@ -10,11 +10,11 @@ from typing import Final
 
 from rich.console import Console
 
+from autoscaler.page.state import LiveState
 from bench.scenario import load_scenario
 from tailpack.errors import TailpackError
 from tailpack.live_view import RunStatus, render
 from tailpack.run import Run
-from tailpack.watch import LiveState
 
 AT_S: Final = 92.0
 """In the second surge of the demo: a plan has just moved partitions, and the curves are a minute long."""

@@ -12,9 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 from rich.text import Text
 
+from autoscaler.page.state import WINDOW_S, Handovers, LiveState
 from contracts.journal import TickRecord
 from report.wording import share
-from tailpack.watch import WINDOW_S, Handovers, LiveState, Watcher
+from tailpack.watch import Watcher
 
 LINE_EVERY_S: Final = 5.0
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
@@ -117,16 +118,10 @@ def _header(moment: RunStatus, done: int) -> RenderableType:
 
 
 def _load(state: LiveState) -> Panel:
-    ticks = [tick for tick in state.ticks if tick.partitions]
     curves = (
-        (
-            "arrival rate",
-            [sum(partition.arrival_rate for partition in tick.partitions) for tick in ticks],
-            "ev/s",
-            "cyan",
-        ),
-        ("lag", [sum(partition.lag for partition in tick.partitions) for tick in ticks], "events", "yellow"),
-        ("replicas", [tick.requested_replicas for tick in ticks], "requested", "green"),
+        ("arrival rate", [row.arrival_rate for row in state.sums], "ev/s", "cyan"),
+        ("lag", [row.lag for row in state.sums], "events", "yellow"),
+        ("replicas", [row.requested for row in state.sums], "requested", "green"),
     )
     rows = [
         (name, Text(f"{values[-1]:5.0f}" if values else "    –", style="bold"), unit,
@@ -191,7 +186,7 @@ def _decisions(state: LiveState) -> Panel:
         moved = f"{plan.moved} moved" + (f", {pause_s * 1e3:.0f} ms" if pause_s else "")
         action = Text(plan.action, style=ACTION_STYLES.get(plan.action, ""))
         rows.append((f"epoch {plan.epoch}", action, Text(moved, style="yellow"), plan.reason))
-    if newest := state.ticks[-1] if state.ticks else None:
+    if newest := state.newest:
         action = Text(newest.action, style=ACTION_STYLES.get(newest.action, ""))
         rows.append(("now", action, "", Text(newest.reason, style="dim")))
     rows += [("", Text("incident", style="bold red"), "", incident) for incident in state.incidents]

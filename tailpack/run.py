@@ -7,12 +7,16 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import replace
 from rich.console import Console
 
+from autoscaler.page.feed import Feed
+from autoscaler.page.snapshot import snapshot
+from autoscaler.page.state import LiveState
 from bench.benchmark import all_exist
 from bench.scenario import Scenario
 from contracts.clock import now_us
@@ -32,7 +36,8 @@ from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import check_no_run, command, describe, new_folder, versions
 from tailpack.reporting import report_run
-from tailpack.watch import LiveState, Watcher, timeline_topic
+from tailpack.view import OtherPolicies, head_of, open_browser, respond_live, serving
+from tailpack.watch import Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
 DRAIN_DEADLINE_S: Final = 60.0
@@ -56,6 +61,8 @@ class Run:
     load_workers: int = 1
     name: str = ""
     """Name of the run's folder and namespace of its topics; empty: a new name."""
+    open_page: bool = False
+    """Whether to open the live page in a browser; it is served in any case."""
     fit_load: bool = False
     """Whether to measure the machine first, and to scale the load down to a rate that it can serve."""
     watch: Callable[[LiveState, RunStatus], None] = lambda _, __: None
@@ -76,6 +83,7 @@ class Run:
         self._first_at = 0.0
         """Monotonic time at which the first event is sent, s; 0: not known yet."""
         self._phases: dict[str, float] = {}
+        self._phase = "starting"
 
     def execute(self) -> Path:
         """Perform the live run; return its folder. Raises TailpackError, or KeyboardInterrupt after all has stopped."""
@@ -152,8 +160,13 @@ class Run:
         stack = Stack(self.scenario, connection, self.folder)
         topic, target_s = timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s
         watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
+        self._others = OtherPolicies(self.folder)
+        respond = partial(respond_live, Feed(partial(self._page, watcher.state)))
         try:
-            with Screen(self.console, watcher, self._moment) as screen:
+            with serving(respond) as address, Screen(self.console, watcher, self._moment) as screen:
+                self._log(f"live page {address}")
+                if self.open_page:
+                    open_browser(address, self.console)
                 options = {"web_port": self.web_port, "load_workers": self.load_workers}
                 stack.start(self.scenario.load_spec(), **options, only_load=only_load)  # type: ignore[arg-type]
                 self._until_ready(stack, screen)
@@ -169,13 +182,21 @@ class Run:
         finally:
             with defer_stop_signals():
                 stack.stop()
+                self._others.close()
                 watcher.close()
                 self._save_info()
+
+    def _page(self, state: LiveState) -> dict[str, Any]:
+        """Return the state of the live page. It is called in threads of the web server."""
+        started = bool(self._first_at)
+        others = self._others.read() if started else {}
+        with state.lock:
+            return snapshot(state, now_us(), phase=self._phase, **head_of(self.info), others=others)
 
     def _until_ready(self, stack: Stack, screen: Screen) -> None:
         deadline = time.monotonic() + READY_DEADLINE_S
         while waiting := self._not_ready(stack, screen):
-            screen.phase = f"starting, waiting for {', '.join(waiting)}"
+            self._phase = screen.phase = f"starting, waiting for {', '.join(waiting)}"
             self._step(stack, screen)
             if failed := stack.failed():
                 raise TailpackError(f"{failed.name} does not start: {failed.ending()}; see {failed.log}")
@@ -207,10 +228,10 @@ class Run:
         replace_file(stack.start_file, str(self.info.started_us))
 
     def _until_done(self, stack: Stack, screen: Screen) -> None:
-        screen.phase = "replaying"
+        self._phase = screen.phase = "replaying"
         while any(part.exit_status is None for part in stack.load_parts):
             self._step(stack, screen)
-        screen.phase = "draining"
+        self._phase = screen.phase = "draining"
         if not all_exist(self.folder, RESULT_FILE, self.load_workers):
             files = (part_file_name(RESULT_FILE, part, self.load_workers) for part in range(1, self.load_workers + 1))
             parts = zip(files, stack.load_parts, strict=True)

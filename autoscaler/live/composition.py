@@ -31,12 +31,14 @@ from autoscaler.live.replica import STOP_MARGIN_S, Timeouts
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
+from autoscaler.page.feed import EntryFeed
 from autoscaler.policies.guards.holds import Held
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
+from contracts.journal import JournalEntry
 from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.waiting import Stop, WaitTimeoutError, until
 
@@ -94,9 +96,15 @@ class LiveAutoscaler:
         Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError and KafkaException.
         """
         settings, connection = config.settings, config.connection
-        self._settings, self._stop, self._launcher = settings, stop, launcher
+        self._settings, self._stop, self._launcher, self._connection = settings, stop, launcher, connection
         self._metrics = Metrics()
         self._problems = Problems(warn, self._metrics.set_condition)
+        self._page = EntryFeed(
+            settings.latency_target_s,
+            settings.payment_partitions,
+            reports=lambda: self._reports.recent(),  # noqa: PLW0108  created below
+            more=self._describe,
+        )
         source = Source(
             last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  created below
             plan=lambda: self._group.page(),  # noqa: PLW0108
@@ -107,6 +115,7 @@ class LiveAutoscaler:
             unhealthy_reason=lambda: self._problems.unhealthy_reason,
             targets=lambda: self._reports.metric_addresses(),  # noqa: PLW0108
             hold=lambda: str(self._holds.shown or ""),
+            live=self._page.feed,
         )
         self._pages = ExitStack()
         self._show = self._pages.enter_context(serving(source, settings))
@@ -128,7 +137,7 @@ class LiveAutoscaler:
         external_s = EXTERNAL_STOP_S if settings.launcher == "keda" else 0.0
         self._scaler = ReplicaScaler(
             launcher,
-            self._journal.record,
+            self._record,
             timeouts=Timeouts(stop_s=settings.drain_s + STOP_MARGIN_S + external_s),
             joins_warm=obeys_plans and settings.rebalance_protocol is RebalanceProtocol.INCREMENTAL,
             obeys_plans=obeys_plans,
@@ -143,7 +152,7 @@ class LiveAutoscaler:
         publisher = Publisher(
             PlanLog(connection, settings),
             self._scaler,
-            self._journal.record,
+            self._record,
             monotonic_s,
             adoption=PlanAdoption(adoption_limit_s, monotonic_s, self._metrics[PLAN_ADOPTION].observe),
             report_problem=partial(self._problems.report, "plans"),
@@ -166,7 +175,7 @@ class LiveAutoscaler:
             ),
             report_problem=self._problems.report,
         )
-        self._decisions = LiveJournal(self._journal.record, self._group.status, policy.name, self._problems)
+        self._decisions = LiveJournal(self._record, self._group.status, policy.name, self._problems)
         self._controller = Controller(self._group, policy, self._decisions)
         steps = round(PERSISTENT_TICKS * settings.decision_interval_s / STEP_S)
         self._run_step = partial(self._problems.run_step, fatal=FencedError)
@@ -212,6 +221,15 @@ class LiveAutoscaler:
         self._offsets.close()
         self._holds.close()
         return self._journal.close()
+
+    def _record(self, entry: JournalEntry) -> None:
+        self._page.record(entry)
+        self._journal.record(entry)
+
+    def _describe(self) -> dict[str, Any]:
+        """Return the head of the live page."""
+        hold, group = str(self._holds.shown or ""), self._settings.group_in(self._connection.namespace)
+        return {"title": group, "phase": hold or "running", "hold": hold, "percentile": self._settings.percentile}
 
     def _report_clock_jump(self, by_s: float) -> None:
         jump = f"wall clock jumped by {by_s:+.1f} s (ignored: decisions use the monotonic clock)" if by_s else ""

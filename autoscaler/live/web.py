@@ -1,4 +1,4 @@
-"""The autoscaler's pages: health, plan, decisions and metrics. Read-only."""
+"""The autoscaler's pages: live page, health, plan, decisions and metrics. Read-only."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +11,7 @@ import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from autoscaler.live.settings import Pages
+from autoscaler.page.feed import Feed
 from contracts.pages import Answer, WebServer, http_error, not_found
 
 MAX_DECISIONS: Final = 100
@@ -35,6 +36,8 @@ class Source:
     """The pause or pin that applies; empty: none."""
     targets: Callable[[], list[str]] = list
     """HOST:PORT of the replicas' metrics."""
+    live: Feed | None = None
+    """The live page; None: the process has none, and `/` is the list of pages."""
 
 
 def health(source: Source, *, is_liveness: bool = False) -> Answer:
@@ -69,12 +72,21 @@ def decisions(source: Source, query: str) -> Answer:
     return _json(source.decisions(int(text)))
 
 
+def _live(source: Source, path: str) -> Answer:
+    """Return a page of the live page. A process without one answers `/` with the list of pages."""
+    answer = source.live.answer(path) if source.live else None
+    return answer or (PAGES["/pages"][1](source, "") if path == "/" else not_found(path, PAGES))
+
+
 def _json(data: Any) -> Answer:
     return Answer(msgspec.json.encode(data))
 
 
 PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
-    "/": ("this list", lambda source, query: _json({path: text for path, (text, _) in PAGES.items()})),
+    "/": ("the live page", lambda source, query: _live(source, "/")),
+    "/pages": ("this list", lambda source, query: _json({path: text for path, (text, _) in PAGES.items()})),
+    "/live/state": ("state of the live page as JSON", lambda source, query: _live(source, "/live/state")),
+    "/live/events": ("its changes, as server-sent events", lambda source, query: _live(source, "/live/events")),
     "/healthz": ("200 while ticks are recent and the policy decides, else 503; all problems", lambda of, _: health(of)),
     "/livez": ("like /healthz, but 200 if a restart cannot help", lambda source, _: health(source, is_liveness=True)),
     "/plan": ("the plan in force and the intended plan", lambda source, query: _json(source.plan())),

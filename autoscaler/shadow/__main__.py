@@ -22,6 +22,7 @@ from autoscaler.live.metrics import MetricSet
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems, exit_status_of
 from autoscaler.live.web import Source, serving
+from autoscaler.page.feed import EntryFeed
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import Policy
 from autoscaler.shadow import settings as declared
@@ -72,6 +73,8 @@ class Shadow:
         self._loads = LoadReader(self._offsets)
         self._members = MemberReader(connection, name, topic)
         self._group = ShadowGroup(self._loads, self._members.read, settings)
+        head = {"title": f"shadow of {name}", "phase": "observing", "percentile": settings.percentile}
+        self._live = EntryFeed(settings.latency_target_s, self._offsets.partitions, more=lambda: head)
         self._journal = LiveJournal(self._record, self._group.status, policy.name, self._problems)
         self._controller = Controller(self._group, policy, self._journal)
         self._loop = Loop(
@@ -100,6 +103,7 @@ class Shadow:
             tick_limit_s=MAX_MISSED_TICKS * self._settings.decision_interval_s,
             problems=lambda: self._problems.current,
             unhealthy_reason=lambda: self._problems.unhealthy_reason,
+            live=self._live.feed,
         )
         try:
             with serving(source, self._settings) as start:
@@ -140,6 +144,7 @@ class Shadow:
 
     def _record(self, entry: JournalEntry) -> None:
         assert isinstance(entry, TickRecord)
+        self._live.record(entry)
         self._metrics[declared.DECISIONS].labels(entry.action).inc()
         waiting = f"waiting for the {entry.missing}" if entry.missing else ""
         self._problems.report("comparison", waiting, after=PERSISTENT_TICKS)

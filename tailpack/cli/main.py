@@ -34,6 +34,7 @@ SERVER_OPTION: Final = "--bootstrap-servers kafka:9092"
 COMMANDS: Final = (
     # command, definition as "module:function", example, panel
     ("demo", "tailpack.cli.run:demo", "demo --policy keda-hpa", START),
+    ("view", "tailpack.cli.view:view", "view --demo", START),
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
     ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),

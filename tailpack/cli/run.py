@@ -18,6 +18,7 @@ from tailpack.cli.options import (
     Latency,
     LoadWorkers,
     Max,
+    NoBrowser,
     Out,
     Percentile,
     PipelinePartitions,
@@ -58,6 +59,7 @@ def demo(
     trace: Trace = None,
     as_json: AsJson = False,
     web_ui: WebUi = None,
+    no_browser: NoBrowser = False,
     seed: Seed = None,
 ) -> None:
     """Run the whole pipeline for two minutes under a skewed load with bursts, scale it live, then report.
@@ -65,7 +67,7 @@ def demo(
     Exit status 0 only if every order had each of its effects exactly once.
     """
     changes = parse_changes((), policy=policy, seed=seed)
-    _run("demo", trace, changes, out, as_json=as_json, web_port=web_ui, fit_load=True)
+    _run("demo", trace, changes, out, as_json=as_json, web_port=web_ui, fit_load=True, open_page=not no_browser)
 
 
 def run(
@@ -79,6 +81,7 @@ def run(
     bootstrap_servers: Servers = "",
     client_properties: Properties = "",
     web_ui: WebUi = None,
+    no_browser: NoBrowser = False,
     load_workers: LoadWorkers = 1,
     seed: Seed = None,
     duration: Duration = None,
@@ -97,7 +100,7 @@ def run(
     overrides |= slo_changes(latency, percentile, service_time, startup, most)
     _run(
         scenario, trace, overrides, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
-        client_properties=client_properties, web_port=web_ui, load_workers=load_workers,
+        client_properties=client_properties, web_port=web_ui, load_workers=load_workers, open_page=not no_browser,
     )  # fmt: skip
 
 

@@ -324,7 +324,8 @@ class TailAware:
         self._handovers.begin(observation, [partitions[place] for place in moved])
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
         decision = change(observation, plan, _why(now, chosen, found) + self._out_of_reach(now, found))
-        return replace(decision, alternatives=tuple(_alternatives(now, chosen, found)))
+        expected = now.paths.expected(now.grid.slot_s)
+        return replace(decision, alternatives=tuple(_alternatives(now, chosen, found)), expected=expected)
 
     def _out_of_reach(self, now: Situation, found: list[Candidate]) -> str:
         """Return a text if no plan meets the SLO within the horizon because a start comes too late; else none."""

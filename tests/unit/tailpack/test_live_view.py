@@ -5,10 +5,10 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from autoscaler.page.state import LiveState
 from contracts.events import Timeline
 from contracts.journal import PartitionState, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from tailpack.live_view import RunStatus, line, render
-from tailpack.watch import LiveState
 
 
 def timeline(latency_s: float) -> Timeline:

@@ -1,0 +1,137 @@
+"""The state of a group as one JSON object, whose differences are JSON merge patches (RFC 7386)."""
+
+from collections.abc import Callable
+from statistics import median
+from typing import Any, Final
+
+import msgspec
+
+from autoscaler.page.state import DEAD_SHOWN_US, LiveState, Second, TickSums, ranks
+from contracts.events import Timeline
+from contracts.journal import ReplicaChange
+
+PHASES: Final = {
+    ReplicaChange.REQUESTED: "starting", ReplicaChange.STARTED: "starting", ReplicaChange.READY: "ready",
+    ReplicaChange.ADOPTED: "ready", ReplicaChange.DRAINED: "draining", ReplicaChange.START_FAILED: "dead",
+}  # fmt: skip
+STAGES: Final[dict[str, Callable[[Timeline], tuple[int | None, int | None]]]] = {
+    "order": lambda at: (at.placed_us, at.accepted_us),
+    "wait": lambda at: (at.accepted_us or at.placed_us, at.received_us),
+    "payment": lambda at: (at.received_us, at.done_us),
+    "shipment": lambda at: (at.done_us, at.shipped_us),
+    "notification": lambda at: (at.shipped_us or at.done_us, at.notified_us),
+}
+"""Stage → its begin and end in a timeline."""
+
+
+def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
+    """Return the state at a time. No value is None, because a merge patch removes a key by None.
+
+    more: further keys, such as title and phase.
+    """
+    tick, newest, target_s = state.tick, state.newest, state.latency_target_s
+    pauses = state.handovers.pauses_s
+    found: dict[str, Any] = {
+        "now_us": now_us,
+        "first_us": state.first_us or 0,
+        "target_s": target_s,
+        "done": state.done,
+        "in_time": state.in_sla,
+        "worst_ms": round(state.worst_s * 1e3),
+        "letters": len(state.dead_letters),
+        "policy": newest.policy if newest else "",
+        "service_rate": round(tick.service_rate, 2) if tick else 0,
+        "requested": newest.requested_replicas if newest else 0,
+        "ready": newest.ready_replicas if newest else 0,
+        "cost_s": round(state.cost_s, 1),
+        "epoch": newest.epoch if newest else 0,
+        "moved": state.handovers.moved,
+        "pause_ms": round(state.handovers.longest_pause_s * 1e3),
+        "problems": list(state.problems),
+        "incidents": list(state.incidents),
+        "partitions": _partitions(state),
+        "replicas": _replicas(state, now_us),
+        "startup_s": state.startup_us / 1e6,
+        "ticks": {str(row.at_us // 1000): _tick_row(row) for row in state.sums},
+        "latency": {str(number): _latency_row(second) for number, second in state.seconds.items()},
+        "plans": {
+            str(plan.epoch): [plan.at_us, plan.action, plan.moved, round(pauses.get(plan.epoch, 0.0) * 1e3)]
+            for plan in state.plans
+        },
+        "decisions": {str(number): msgspec.to_builtins(row) for number, row in state.decisions.rows.items()},
+        "stages": _stages(state),
+    }
+    return found | more
+
+
+def _partitions(state: LiveState) -> dict[str, list[Any]]:
+    """Return partition → owner, arrival rate, lag, and predicted wait of its newest event in ms."""
+    loads = {one.partition: one for one in state.tick.partitions} if state.tick else {}
+    waiting: dict[str, int] = {}
+    for number, owner in state.owners.items():
+        waiting[owner] = waiting.get(owner, 0) + (loads[number].lag if number in loads else 0)
+    rate = state.tick.service_rate if state.tick else 0.0
+    rows = {}
+    for number, owner in sorted(state.owners.items()):
+        load = loads.get(number)
+        wait_s = waiting[owner] / rate if rate and load and load.lag > 0 else 0.0
+        rows[str(number)] = [
+            owner, round(load.arrival_rate, 1) if load else 0, load.lag if load else 0, round(wait_s * 1e3)
+        ]  # fmt: skip
+    return rows
+
+
+def _replicas(state: LiveState, now_us: int) -> dict[str, list[Any]]:
+    """Return replica → phase, and time of its newest change in µs."""
+    planned = state.plans[-1].replicas if state.plans else ()
+    rows: dict[str, list[Any]] = {}
+    for name, change in state.replicas.items():
+        phase = PHASES.get(change, "ready")
+        rows[name] = ["draining" if phase == "ready" and planned and name not in planned else phase]
+    for name, at_us in list(state.since_us.items()):
+        if name not in rows and now_us - at_us < DEAD_SHOWN_US:
+            rows[name] = ["dead"]
+    for owner in state.owners.values():
+        if owner:
+            rows.setdefault(owner, ["ready"])
+    return {name: [*row, state.since_us.get(name, 0)] for name, row in rows.items()}
+
+
+def _tick_row(row: TickSums) -> list[Any]:
+    """Return events/s, lag, requested, ready, needed; then the forecast: mean, 10 and 90 % in events/s, span in s."""
+    found: list[Any] = [round(row.arrival_rate, 1), row.lag, row.requested, row.ready, row.needed]
+    if row.expected is not None and row.expected.seconds > 0:
+        each = (row.expected.events, row.expected.low, row.expected.high)
+        found += [*(round(events / row.expected.seconds, 1) for events in each), row.expected.seconds]
+    return found
+
+
+def _latency_row(second: Second) -> list[Any]:
+    """Return p50, p99 and maximum in ms (None: unknown), and the numbers of finished and of late events."""
+    known = ranks(second.latencies_s)
+    return [*([round(value * 1e3, 1) for value in known] if known else [None] * 3), second.done, second.late]
+
+
+def _stages(state: LiveState) -> dict[str, float]:
+    """Return stage → median time in ms, of the stages that timelines cover."""
+    rows = {}
+    for name, span in STAGES.items():
+        spans = [
+            (end - begin) / 1e3 for begin, end in map(span, state.timelines) if begin is not None and end is not None
+        ]
+        if spans:
+            rows[name] = round(median(spans), 1)
+    return rows
+
+
+def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON merge patch that turns `old` into `new`."""
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            if changes := difference(before, value):
+                patch[key] = changes
+        elif value != before:
+            patch[key] = value
+    return patch

@@ -42,7 +42,7 @@ class Tools:
     """Functions that the command line provides to a benchmark."""
 
     kafka: Callable[..., AbstractContextManager[Connection]]
-    """Runs a broker with all topics. Arguments: purpose, payment partitions, pipeline partitions."""
+    """Runs a broker with all topics. Arguments: those of tailpack.local.topics.temporary_kafka."""
     announce: Callable[..., None]
     """Shows the progress that the arguments `status`, `completed` and `total` describe."""
 

@@ -49,7 +49,7 @@ ROW_SOURCES: Final = (
     "bench/backtest/parts.py",
 )
 """Files that determine the rows. If one of them changes, all stored rows are computed again."""
-EXCLUDED_SOURCES: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
+EXCLUDED_SOURCES: Final = ("autoscaler/live/", "autoscaler/keda/", "loadgen/drivers/")
 HEARTBEAT_PROTOCOLS: Final = (*RebalanceProtocol,)[1:-1]  # all but the incremental protocol and share groups
 """Rebalance protocols in which each member learns about a rebalance at its next heartbeat."""
 

@@ -12,7 +12,7 @@ SCHEMA_VERSION: Final = 1
 MAX_ID_LENGTH: Final = 64
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_LENGTH)]
-"""Every stage rejects longer ids, so that no field can grow from stage to stage."""
+"""Text of limited length. Every stage rejects longer ids, so that no field grows from stage to stage."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

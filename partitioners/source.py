@@ -14,7 +14,7 @@ WINDOW_S: Final = 2.0  # waiting times are collected for this long before they b
 
 
 class Source:
-    """One source of events with its own counts."""
+    """Chooses the partitions of one source of events, and counts its events."""
 
     def __init__(self, partitioner: Partitioner, partitions: int, *, number: int = 0) -> None:
         self._rule = RULES[partitioner]

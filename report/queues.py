@@ -32,7 +32,7 @@ LATE_COLUMNS: Final = (
 MIN_SLOT_US: Final = 20_000
 """Minimum length of the time slots in which standstills are found."""
 MAX_SPAN_US: Final = 600_000_000
-"""A wait or a service counts for at most this long before its end, because its begin may be a wrong timestamp."""
+"""Longest wait or service that counts, back from its end, because the time of its beginning may be wrong."""
 MAX_DELAY_AFTER_CHANGE_US: Final = 5_000_000
 """A standstill counts only if a plan or a change of a replica is in it, or at most this long before it."""
 

@@ -19,7 +19,7 @@ RUN_FILE: Final = "run.json"
 EVENTS: Final = "events.parquet"
 JOURNAL: Final = "journal.parquet"
 MIN_INTENDED_US: Final = 946_684_800_000_000
-"""Begin of the year 2000, µs since 1970. Earlier times are errors of a unit or a clock."""
+"""Beginning of the year 2000, µs since 1970. Earlier times are errors of a unit or a clock."""
 MAX_DURATION_DAYS: Final = 40
 """Maximum duration of a run in a report, because series have one entry per second."""
 FORMER_NAMES: Final = {"delivery": "rebalance_protocol", "grouping": "partitioner"}

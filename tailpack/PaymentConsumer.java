@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
@@ -58,14 +59,18 @@ public class PaymentConsumer {
     }
 
     PaymentConsumer() {
-        String led = setting("RUNTIME", "").equals("led-cooperative") ? "CooperativeSticky" : "Range";
+        String runtime = setting("RUNTIME", ""), led = runtime.equals("led-cooperative") ? "CooperativeSticky" : "Range";
         Map<String, Object> config = new HashMap<>();
         config.put("bootstrap.servers", setting("BOOTSTRAP_SERVERS", "127.0.0.1:9092"));
         config.put("group.id", named("payment"));
         config.put("client.id", replica);
-        config.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + led + "Assignor");
-        config.put("heartbeat.interval.ms", String.valueOf(ns("HEARTBEAT_S", "3") / 1_000_000));
-        config.put("session.timeout.ms", String.valueOf(ns("SESSION_S", "45") / 1_000_000));
+        if (runtime.equals("kip848")) { // the other settings are those of the group
+            config.put("group.protocol", "consumer");
+        } else {
+            config.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + led + "Assignor");
+            config.put("heartbeat.interval.ms", String.valueOf(ns("HEARTBEAT_S", "3") / 1_000_000));
+            config.put("session.timeout.ms", String.valueOf(ns("SESSION_S", "45") / 1_000_000));
+        }
         config.put("auto.offset.reset", "earliest");
         config.put("enable.auto.commit", "false");
         config.put("max.poll.records", "1"); // a rebalance waits for one event at most
@@ -124,7 +129,7 @@ public class PaymentConsumer {
         try {
             if (andWait) consumer.commitSync();
             else consumer.commitAsync();
-        } catch (RebalanceInProgressException later) { // the callback of that rebalance commits
+        } catch (RebalanceInProgressException | CommitFailedException later) { // the next one commits, perhaps another's
         }
     }
 

@@ -15,7 +15,7 @@ from typing import Final
 import autoscaler
 
 LOOPS_PER_ORDER: Final = 1_200  # `dev bench stage demo --rate 98`: all cores / 98, × loops/s of an idle core; plus 25 %
-"""CPU time per order of the demo, in loops, summed over all processes, and a quarter more, because 99.9 % of the events
+"""CPU time per order of the demo, in loops, summed over all processes, plus a quarter, because 99.9 % of the events
 are in time only if the cores are sometimes idle."""
 MIN_LOAD_SHARE: Final = 0.1
 MEASURED_S: Final = 2.5

@@ -26,7 +26,7 @@ ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bo
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """Progress of the run. elapsed_s: seconds since second 0. During start-up: minus the seconds since its begin."""
+    """Progress of the run. elapsed_s: seconds since second 0. During start-up: minus the seconds since it began."""
 
     title: str
     phase: str

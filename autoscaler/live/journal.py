@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -10,15 +11,14 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from autoscaler.live.metrics import JOURNAL_BYTES, JOURNAL_LOST, Metrics
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
-from autoscaler.model import Decision, GroupObservation
+from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus, decision_record, not_ready_record
 from contracts.clock import monotonic_s, wall_offset_s
 from contracts.connection import Connection
 from contracts.journal import JournalEncoder, JournalEntry, TickRecord
-from contracts.plan import plan_key
 from contracts.preflight import client_config
-from contracts.topics import ScaledGroup, Topic, qualified
+from contracts.topics import Topic, qualified
 
 MAX_RECENT_DECISIONS: Final = 100
 """Most decisions that are kept in memory for the page /decisions."""
@@ -39,7 +39,7 @@ class JournalTopic:
     def __init__(
         self,
         connection: Connection,
-        scaled: ScaledGroup,
+        key: bytes,
         metrics: Metrics,
         report_problem: Callable[[str], None],
         clock: Callable[[], float] = monotonic_s,
@@ -47,7 +47,7 @@ class JournalTopic:
         self._unacknowledged_since_s: float | None = None
         """When the oldest unacknowledged record was written."""
         self._topic = qualified(connection.namespace, Topic.JOURNAL)
-        self._key = plan_key(scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace))
+        self._key = key
         options = {"enable_idempotence": True, "compression_type": "gzip", "queue_buffering_max_kbytes": QUEUE_KB}
         self._producer = Producer(client_config(connection, linger_ms=5, **options))
         self._metrics, self._report_problem, self._clock = metrics, report_problem, clock
@@ -89,7 +89,11 @@ class JournalTopic:
 
 
 class LiveJournal:
-    """Implements autoscaler.ports.Journal: one TickRecord for each tick."""
+    """Implements autoscaler.ports.Journal: one TickRecord for each tick.
+
+    act: setting of the autoscaler; unless it is `on`, each reason begins with `would`. say: gets the reason of each
+    change.
+    """
 
     def __init__(
         self,
@@ -98,11 +102,13 @@ class LiveJournal:
         policy: str,
         problems: Problems,
         *,
+        act: str = "on",
+        say: Callable[[str], None] = lambda _: None,
         stamp_us: Callable[[float], int] = lambda at_s: round((at_s + wall_offset_s()) * 1e6),
         clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._record, self._status, self._policy, self._problems = record, status, policy, problems
-        self._stamp_us, self._clock = stamp_us, clock
+        self._act, self._say, self._stamp_us, self._clock = act, say, stamp_us, clock
         self._tick = 0
         self.recent: deque[TickRecord] = deque(maxlen=MAX_RECENT_DECISIONS)
         """Newest decisions, oldest first."""
@@ -110,6 +116,10 @@ class LiveJournal:
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with its observation. Report the policy's fault if the fallback made the decision."""
         self._problems.report("policy", decision.fault, unhealthy_after=PERSISTENT_TICKS)
+        if self._act != "on":
+            decision = replace(decision, reason=f"would: {decision.reason}")
+        if decision.action is not Action.NO_CHANGE:
+            self._say(decision.reason)
         self._record_tick(observation.at_s, partial(decision_record, observation, decision, epoch=self._status().epoch))
 
     def record_not_ready(self, missing: NotReadyError) -> None:

@@ -17,6 +17,7 @@ from contracts.topics import CONTROL, ScaledGroup, qualified
 DEADLINE_S: Final = 10.0
 """Longest wait for brokers that are starting and for topics that were just created, seconds."""
 DESCRIBE_TIMEOUT_S: Final = 2.0
+CONTROL_NEED: Final = TopicNeed(remedy="create it with tailpack topics create")
 
 
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:
@@ -26,7 +27,7 @@ def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, d
     """
     needed = {scaled.topic_in(connection.namespace): TopicNeed(remedy="create it, or correct topic")}
     for topic in CONTROL:
-        needed[qualified(connection.namespace, topic)] = TopicNeed(remedy="create it with tailpack topics create")
+        needed[qualified(connection.namespace, topic)] = CONTROL_NEED
     check_topics(connection, needed, deadline_s)
     if follows_plans:
         _check_group(connection, scaled.group_in(connection.namespace))

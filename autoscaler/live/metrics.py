@@ -66,8 +66,13 @@ class MetricSet:
 
     def __init__(self, declared: Iterable[object]) -> None:
         self.registry = CollectorRegistry()
+        self._metrics: dict[MetricSpec, Any] = {}
+        self.add(declared)
+
+    def add(self, declared: Iterable[object]) -> None:
+        """Add declared metrics."""
         specs = [spec for spec in declared if isinstance(spec, MetricSpec)]
-        self._metrics = {spec: spec.create(self.registry) for spec in specs}
+        self._metrics |= {spec: spec.create(self.registry) for spec in specs}
 
     def __getitem__(self, spec: MetricSpec) -> Any:
         """Return the metric of a declaration."""

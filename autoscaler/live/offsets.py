@@ -53,7 +53,7 @@ class PartitionOffsets(NamedTuple):
     problem: str = ""
     """Why an offset is unknown."""
     hidden: str = ""
-    """Records between the last stable offset and the high watermark, and for how long; empty: none, or not for long."""
+    """Text if an open transaction has hidden records for long (they follow the last stable offset); else empty."""
 
 
 class OffsetReader:

@@ -11,6 +11,7 @@ from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from autoscaler.ports import Policy
 from contracts.fields import NAME, NAME_RULE
 from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost, LiveSpeeds, Membership
+from contracts.plan import plan_key
 from contracts.rebalance_protocol import RUNTIMES
 from contracts.settings import Rule, Settings, Target, must, setting
 from contracts.topics import ScaledGroup
@@ -114,15 +115,20 @@ class AutoscalerSettings(
 
     payment_partitions: int = setting(0, "partitions", least=0)
     """Minimum number of partitions of the topic; 0: any. The topic may grow."""
-    state_dir: str
+    act: str = setting("on", known=("off", "propose", "on"))
+    """`on`: plans are carried out. `off`: the autoscaler observes a group that another scaler manages, decides and
+    reports; it joins no group and writes no plan. `propose`: as `off`, but the replica count is published for KEDA."""
+    member_rate: float = setting(0.0, "events/s", least=0)
+    """Unless act = on: service rate of one busy member; 0: learned while members have lag."""
+    state_dir: str = setting("")
     """Folder for pid files and logs of the replicas. Only one autoscaler may use it at a time."""
     overhead_s: float = setting(0.012, "s", least=0)
     """Latency of an event without waiting and service: twice the p99 (6 ms) of an idle broker on the same machine."""
     commit_age_s: float = setting(0.05, "s", least=0)
     """Mean age of committed offsets when they are read: half the commit interval. Of led groups, intervals above 0.5 s
     are learned."""
-    startup_s: float = setting(2.0, "s", least=0)
-    """Assumed start-up time of a replica until one is measured."""
+    startup_s: float = setting(2.0, "s", least=0, formerly="member_startup_s")
+    """Assumed start-up time of a replica until one is measured. Nothing is measured unless act = on."""
     taken_within_s: float = setting(12.0, "s", above=0)
     """Time until a member with an older plan is reported and the plan is written again. Longer than a rebalance."""
     runtime: str = setting("", known=("", *RUNTIMES))
@@ -130,7 +136,7 @@ class AutoscalerSettings(
     consumers: str = setting("ours", known=("ours", "led", "assigned", "auto"))
     """`ours`: replicas follow plans by themselves. `led`: replicas are any consumers of the classic protocol, and the
     autoscaler leads their group. `assigned`: brokers assign their partitions (KIP-848), by tailpack's assignor. `auto`:
-    what suits the group."""
+    whichever suits the group."""
     take_over: str = setting("wait", known=("wait", "kick"))
     """If another member leads (`consumers = led`): wait until it has left, or make it leave and rejoin (`kick`)."""
     led_protocols: tuple[str, ...] = setting(("range", "roundrobin", "sticky", "cooperative-sticky"))
@@ -147,6 +153,15 @@ class AutoscalerSettings(
     """Replicas get the names prefix-0, prefix-1, … in TAILPACK_REPLICA."""
 
     @property
+    def acts(self) -> bool:
+        """Whether plans are carried out."""
+        return self.act == "on"
+
+    def journal_key(self, namespace: str) -> bytes:
+        """Return the key of the journal. An autoscaler that only observes does not mix with the one that acts."""
+        return plan_key(self.group_in(namespace), self.topic_in(namespace)) + (b"" if self.acts else b"/would")
+
+    @property
     def is_foreign(self) -> bool:
         """Whether the replicas are other consumers, which report nothing."""
         return self.consumers != "ours"
@@ -156,6 +171,7 @@ class AutoscalerSettings(
         """Return the rules of all sections and of the live autoscaler."""
         own = (
             *LED_RULES,
+            must("state_dir", lambda of: of["state_dir"] or of["act"] != "on", "must be set if act = on"),
             ENOUGH_PARTITIONS,
             MIN_SERVICE_TIME,
             PLAN_PROTOCOL_ONLY,

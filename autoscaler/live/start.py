@@ -4,6 +4,7 @@ import fcntl
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -15,7 +16,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from autoscaler.live.composition import LiveAutoscaler, StartupConfig, launcher_from, policy_config_of
-from autoscaler.live.kafka import check
+from autoscaler.live.kafka import CONTROL_NEED, DEADLINE_S, check
 from autoscaler.live.launcher import LauncherError, of_extra, stop_orphans
 from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
@@ -26,7 +27,8 @@ from autoscaler.policies.chain import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts.connection import read_settings
-from contracts.preflight import PreflightError
+from contracts.preflight import PreflightError, check_topics
+from contracts.topics import Topic, qualified
 from contracts.validation import InvalidSettingsError, as_environment
 from contracts.waiting import Stop
 
@@ -39,16 +41,17 @@ EXIT_NO_KAFKA: Final = 4
 EXIT_NO_LAUNCHER: Final = 5
 
 
-def autoscale(*configs: Path, only_stop: bool = False) -> int:
-    """Run until SIGTERM or SIGINT. Returns the exit code.
+def autoscale(*configs: Path, only_stop: bool = False, act: str = "") -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit code. act: overrides the setting.
 
     configs: TOML files, one for each group. The environment overrides them. Several files are a chain: each group reads
     the output of the group before it, and they share one SLO. only_stop: stop the replicas left running, then exit.
     """
-    return exit_status_of(log, lambda: _autoscale(configs, only_stop=only_stop))
+    environ = os.environ | ({"TAILPACK_ACT": act} if act else {})
+    return exit_status_of(log, lambda: _autoscale(configs, environ, only_stop=only_stop))
 
 
-def _autoscale(configs: Sequence[Path], *, only_stop: bool) -> int:
+def _autoscale(configs: Sequence[Path], environ: Mapping[str, str], *, only_stop: bool) -> int:
     signals, stop = list[int](), Stop()
 
     def on_signal(number: int, _frame: object) -> None:
@@ -56,12 +59,12 @@ def _autoscale(configs: Sequence[Path], *, only_stop: bool) -> int:
         stop.set()
 
     is_chain = len(configs) > 1
-    stages = read_chain(configs, os.environ) if is_chain else [read(next(iter(configs), None), os.environ)]
+    stages = read_chain(configs, environ) if is_chain else [read(next(iter(configs), None), environ)]
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, on_signal)
         with ExitStack() as locks:
-            for stage in stages:
+            for stage in stages if stages[0].settings.acts else ():
                 locks.enter_context(lock_state_dir(Path(stage.settings.state_dir)))
             if only_stop:
                 return max(map(_stop, stages))
@@ -120,6 +123,8 @@ def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Star
         for stage in stages
         if stage.settings.policy != CHAIN_POLICY
     ]
+    acts = "must be on in a chain; observe each group by its own autoscaler"
+    problems += [f"act = {stage.settings.act!r}: {acts}" for stage in stages if not stage.settings.acts]
     if problems:
         raise InvalidSettingsError(problems)
     chain: list[StartupConfig] = []
@@ -145,7 +150,7 @@ def _run_all(stages: Sequence[StartupConfig], stop: Stop, signals: list[int]) ->
 
 def _run(config: StartupConfig, stop: Stop, signals: list[int]) -> int:
     settings = config.settings
-    if not settings.kubernetes_lease:
+    if not settings.kubernetes_lease or not settings.acts:
         return _lead(config, stop, signals)
     with of_extra("kubernetes"):
         from autoscaler.live.launchers.api import Api  # noqa: PLC0415  takes a second and 50 MB
@@ -170,15 +175,11 @@ def _run(config: StartupConfig, stop: Stop, signals: list[int]) -> int:
 def _lead(config: StartupConfig, stop: Stop, signals: list[int], why_not_leading: Callable[[], str] = str) -> int:
     settings, connection = config.settings, config.connection
     try:
-        check(connection, settings, follows_plans=not settings.runtime and not settings.is_foreign)
-        if settings.is_foreign:
-            from autoscaler.live.foreign.inspection import inspect  # noqa: PLC0415  imports aiokafka
-
-            consumers, line = inspect(connection, settings)
-            settings = replace(settings, consumers=consumers)
-            config = replace(config, settings=settings)
-            log.info(line)
-        launcher = launcher_from(settings, config.environ, why_not_leading)
+        if settings.acts:
+            config = _prepared(config)
+        elif settings.act == "propose":
+            check_topics(connection, {qualified(connection.namespace, Topic.PLANS): CONTROL_NEED}, DEADLINE_S)
+        launcher = launcher_from(config.settings, config.environ, why_not_leading) if settings.acts else None
         autoscaler = LiveAutoscaler(config, launcher, stop, warn=log.warning)
     except PreflightError as missing:
         return _log_error(str(missing), EXIT_NO_KAFKA)
@@ -189,12 +190,27 @@ def _lead(config: StartupConfig, stop: Stop, signals: list[int], why_not_leading
         autoscaler.run()
         if signal.SIGINT in signals:
             autoscaler.stop_replicas()
+        if summary := autoscaler.summary():
+            sys.stdout.write(f"{summary}\n")
         return 0
     except FencedError as fenced:
         return _log_error(f"{fenced}; exiting, replicas keep running", EXIT_FENCED)
     finally:
         if lost := autoscaler.close():
             log.error(f"{lost} journal records were lost: {connection.bootstrap_servers} did not acknowledge them")
+
+
+def _prepared(config: StartupConfig) -> StartupConfig:
+    """Check Kafka, topics and group. Return the configuration with the kind of consumers that the group has."""
+    settings, connection = config.settings, config.connection
+    check(connection, settings, follows_plans=not settings.runtime and not settings.is_foreign)
+    if not settings.is_foreign:
+        return config
+    from autoscaler.live.foreign.inspection import inspect  # noqa: PLC0415  imports aiokafka
+
+    consumers, line = inspect(connection, settings)
+    log.info(line)
+    return replace(config, settings=replace(settings, consumers=consumers))
 
 
 def _stop(config: StartupConfig) -> int:

@@ -67,7 +67,7 @@ def is_late(load: Load, prices: Prices, event: int, at_us: int) -> bool:
 def serve(load: Load, prices: Prices, of: Ints, begin_us: int, end_us: int, free_us: int, at: Ints) -> tuple[int, int]:
     """Let a replica serve the partitions `of` until `end_us`. Return the late events and the time at which it is free.
 
-    A waiting event counts as late as soon as it cannot be in time. Return -1 if it is late and late_us is 0.
+    A waiting event counts as late as soon as it cannot be in time. Return -1 if one is late and `late_us` is 0.
     at: `Labels.at` of one path. Its rows FOLLOWING and BUSY are updated.
     """
     late, following = 0, at[FOLLOWING]

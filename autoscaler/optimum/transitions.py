@@ -181,7 +181,7 @@ def extend(
     previous: Ints,
     made: Labels,
 ) -> int:
-    """Fill `made` with the service of the replicas, given their previous bins. Return the cost of leaving ones."""
+    """Fill `made` with the service of the replicas, given their previous bins. Return the cost of removed replicas."""
     bins, begin_us, claimed, rest_us = const.bins, const.edges[tick], 0, 0
     for bin_ in range(bins.bin_count[target]):
         mask, at = bins.mask[target, bin_], previous[bin_] + 1

@@ -58,7 +58,7 @@ class OffsetObserver:
         """For each scheduled sample with delayed commits: the commits, once they are read."""
 
     def schedule_sample(self, sample_us: int, agenda: Agenda, *, first: bool = False) -> None:
-        """Schedule the read of a sample's commits. The sample is later than all scheduled ones (`first`: earlier)."""
+        """Schedule the read of a sample's commits. It must be later than all scheduled samples (`first`: earlier)."""
         if self._commit_age_us:
             notes: list[Ints] = []
             (self._commits.appendleft if first else self._commits.append)(notes)

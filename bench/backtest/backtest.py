@@ -19,7 +19,7 @@ from loadgen.trace import EventTrace, Trace
 from report.measures import INTERVAL_QUANTILES, RESAMPLES, Floats, Interval, per_second_packing
 
 BASE: Final = "w1"
-"""Scenario whose defaults are used for what the user does not state. The trace replaces its load."""
+"""Scenario with the defaults of all settings that the user does not state. The trace replaces its load."""
 COUNTS: Final = (*range(1, 13), 15, 20, 25, 30, 40, 50, 75, 100)
 """Constant counts among which the cheapest one that meets the SLO is chosen."""
 EVERY: Final = 4

@@ -134,7 +134,7 @@ def run_part(job: Job) -> Row:
 
 
 def replica_limit(changes: Mapping[str, Any], name: str, default: int) -> int:
-    """Return a setting of the section autoscaler. A change without the section counts more, as in a scenario."""
+    """Return a setting of the section autoscaler. A key without the section overrides one with it."""
     return int(changes.get(name, changes.get(f"autoscaler.{name}", default)))
 
 

@@ -17,7 +17,7 @@ from contracts.clock import monotonic_s, now_us
 from report.result import Result
 
 WARM_UP_S: Final = 12.0
-"""Time in which the load rises and nothing is measured, because replicas start and a new JVM uses more."""
+"""Time in which the load rises and nothing is measured, because replicas start and a new JVM uses more CPU."""
 MODULE: Final = re.compile(r"(kafka)\.Kafka|services\.(\w+)|(autoscaler)\.live|(loadgen)\.drivers")
 PROCESSES: Final = ("kafka", "order", "payment", "shipment", "notification", "autoscaler", "loadgen", "tailpack")
 """Names of the processes. All replicas of Payment count as one; `tailpack` starts and watches the others."""

@@ -1,41 +1,53 @@
-"""The consumers that a benchmark can serve with: our own, and those of librdkafka and Java, led or not."""
+"""The consumers that a benchmark can serve with: our own, and those of librdkafka and Java, planned or not."""
 
 from dataclasses import dataclass
 from typing import Any, Final
 
 from autoscaler.live.foreign.leader import Leader
+from autoscaler.live.foreign.membership import Membership
+from autoscaler.live.foreign.planner import Planner
 from autoscaler.live.settings import AutoscalerSettings
-from bench.sections import LED_PROTOCOLS
 from contracts.connection import Connection
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RUNTIMES, RebalanceProtocol
 
 SESSION_S: Final = 6.0
-KNOWN: Final[dict[str, tuple[RebalanceProtocol, str]]] = {
-    "ours": (RebalanceProtocol.INCREMENTAL, ""),
-    **{str(protocol): (protocol, "librdkafka") for protocol in (*PLAN_PROTOCOLS, *RUNTIMES)},
-    **{f"led-{client}": (RebalanceProtocol.LED_EAGER, client) for client in ("java", "librdkafka")},
+CLIENTS: Final = ("java", "librdkafka")
+KNOWN: Final[dict[str, tuple[RebalanceProtocol, str, str]]] = {
+    "ours": (RebalanceProtocol.INCREMENTAL, "", "ours"),
+    **{str(protocol): (protocol, "", "ours") for protocol in PLAN_PROTOCOLS},
+    **{str(protocol): (protocol, "librdkafka", "") for protocol in RUNTIMES},
+    **{f"led-{client}": (RebalanceProtocol.LED_EAGER, client, "led") for client in CLIENTS},
+    **{f"assigned-{client}": (RebalanceProtocol.KIP848, client, "assigned") for client in CLIENTS},
 }
-"""Name → rebalance protocol and client."""
+"""Name → rebalance protocol, client, and setting `consumers`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consumers:
-    """How the replicas of a group consume. client: unused with our own protocols."""
+    """How the replicas of a group consume. client: unused with our own protocols. by: empty: they follow no plan."""
 
     protocol: RebalanceProtocol
     client: str
+    by: str
     heartbeat_s: float
+
+    @property
+    def times(self) -> dict[str, Any]:
+        """Heartbeat interval and session, as settings."""
+        return {"heartbeat_s": self.heartbeat_s, "session_s": max(SESSION_S, 2 * self.heartbeat_s)}
 
     def replica(self) -> tuple[str, dict[str, Any]]:
         """Return the module that runs a replica, and its settings."""
-        times = {"heartbeat_s": self.heartbeat_s, "session_s": max(SESSION_S, 2 * self.heartbeat_s)}
         if self.protocol in PLAN_PROTOCOLS:
-            return "services.payment", times | {"rebalance_protocol": self.protocol}
-        return "tailpack.comparators", times | {"runtime": self.protocol, "client": self.client}
+            return "services.payment", self.times | {"rebalance_protocol": self.protocol}
+        return "tailpack.comparators", self.times | {"runtime": self.protocol, "client": self.client}
 
-    def leader(self, connection: Connection) -> Leader | None:
-        """Return the leader of the Payment group, not started yet; None if the autoscaler does not lead it."""
-        if self.protocol not in LED_PROTOCOLS:
+    def membership(self, connection: Connection) -> Membership | None:
+        """Return the membership in the Payment group by which it is planned, not started yet; None: it has none."""
+        if self.by not in ("led", "assigned"):
             return None
-        settings = AutoscalerSettings(policy="static", state_dir="", consumers="led", replica_command="payment")
-        return Leader(connection, settings)
+        times = self.times if self.by == "assigned" else {}  # which become those of the group
+        settings = AutoscalerSettings(
+            policy="static", state_dir="", consumers=self.by, replica_command="payment", **times
+        )
+        return (Leader if self.by == "led" else Planner)(connection, settings)

@@ -28,7 +28,6 @@ from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from contracts.preflight import client_config
 from contracts.progress import ReplicaState
-from contracts.rebalance_protocol import RUNTIMES
 from contracts.settings import duration_s
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import WaitTimeoutError, until
@@ -88,7 +87,8 @@ class GroupBenchmark(QuickBenchmark):
         problem, interrupted = "", False
         name, _, heartbeat_s = case.partition(" ")
         consumers = Consumers(*KNOWN[name], float(heartbeat_s))
-        with tools.kafka("group", self.partitions) as connection, ExitStack() as stack:
+        is_planned = consumers.by == "assigned"
+        with tools.kafka("group", self.partitions, is_planned=is_planned) as connection, ExitStack() as stack:
             group = ServedGroup(self, consumers, connection, stack)
             group.begin()
             try:
@@ -113,7 +113,7 @@ class ServedGroup:
 
     def __init__(self, setup: GroupBenchmark, consumers: Consumers, connection: Connection, stack: ExitStack) -> None:
         self.setup, self.connection, self.began_s = setup, connection, time.monotonic()
-        self.consumers, self.takes_plan = consumers, consumers.protocol not in RUNTIMES
+        self.consumers, self.takes_plan = consumers, bool(consumers.by)
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         self._producer = Producer(client_config(connection, linger_ms=0, enable_idempotence=True))
         self.assignment: dict[int, str] = {}
@@ -121,10 +121,10 @@ class ServedGroup:
         self.replicas: tuple[str, ...] = ()
         """Replicas of the newest plan."""
         self._epoch = 0
-        self._leader = consumers.leader(connection)
-        if self._leader:
-            self._leader.start()
-            stack.callback(self._leader.close, leave=True)
+        self._membership = consumers.membership(connection)
+        if self._membership:
+            self._membership.start()
+            stack.callback(self._membership.close, leave=True)
         self.observer = Observer(connection, setup.partitions, stack)
         self._stopping: dict[str, Child] = {}
         self.running: dict[str, Child] = {}
@@ -163,8 +163,8 @@ class ServedGroup:
             reason="a step of the benchmark", evictions=evictions,
         )  # fmt: skip
         topic, group = (qualified(self.connection.namespace, name) for name in (Topic.PLANS, Group.PAYMENT))
-        if self._leader:
-            self._leader.carry_out(plan, Replicas(dict.fromkeys(self.replicas, "")))
+        if self._membership:
+            self._membership.carry_out(plan, Replicas(dict.fromkeys(self.replicas, "")))
         else:
             self._producer.produce(topic, msgspec.json.encode(plan), group)
         if self._producer.flush(WRITE_S):
@@ -182,15 +182,16 @@ class ServedGroup:
         return name
 
     def start_warm(self) -> str:
-        """Start another replica, wait until it reports ready, and return its name. In a led group that is a step."""
+        """Start another replica, wait until it is ready, and return its name. A join that rebalances is a step."""
         at_us, name, ready = now_us(), self.start(), (ReplicaState.WARM, ReplicaState.MEMBER)
 
         def is_warm() -> bool:
-            report = self.observer.reports.get(name)
-            return bool(report and report.state in ready and (report.member_id or not self._leader))
+            report, planned = self.observer.reports.get(name), self._membership
+            is_member = planned is None or name in {member.client_id for member in planned.view.members}
+            return bool(report and report.state in ready and is_member)
 
         self.wait_for(is_warm, f"{name} is warm", START_DEADLINE_S)
-        if self._leader:  # the group rebalances when a member joins
+        if self._membership:  # the group rebalances when a member joins
             self.steps.append(Step("join", at_us, now_us(), {}))
         return name
 

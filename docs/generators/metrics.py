@@ -5,7 +5,7 @@ from typing import Final
 
 from autoscaler.keda import settings as of_keda
 from autoscaler.live import metrics as of_autoscaler
-from autoscaler.shadow import settings as of_shadow
+from autoscaler.live import observed_group as of_shadow
 from contracts.metrics import MetricSpec
 from generators import head, joined, table
 from loadgen.drivers import sender as of_generator
@@ -17,7 +17,7 @@ METRICS: Final[dict[str, tuple[ModuleType, tuple[str, ...]]]] = {
     "The autoscaler": (of_autoscaler, ()),
     "Order, Shipment and Notification": (of_services, of_services.LABELS),
     "The load generator": (of_generator, ()),
-    "The shadow": (of_shadow, ()),
+    "The autoscaler with `act = off` or `propose`": (of_shadow, ()),
     "KEDA's external scaler": (of_keda, ()),
 }
 """Process → the module that declares its metrics, and the labels that all of them have."""

@@ -10,7 +10,6 @@ from autoscaler.live import settings as live
 from autoscaler.policies import settings as shared
 from autoscaler.policies.registry import POLICIES
 from autoscaler.policies.tail_aware.policy import TailAwareSettings
-from autoscaler.shadow.settings import ShadowSettings
 from autoscaler.simulator import settings as simulator
 from bench import sections
 from contracts import membership, topics
@@ -32,7 +31,6 @@ PROCESSES: Final[dict[str, tuple[type[Settings], ...]]] = {
     "every process": (Connection, LogSettings),
     "the autoscaler": (live.AutoscalerSettings,),
     "the KEDA scaler": (KedaSettings,),
-    "the shadow": (ShadowSettings,),
     "a replica of your service": (ConsumerSettings,),
     "Payment": (ReplicaSettings, TraceSettings),
     "Order": (OrderSettings, TraceSettings),
@@ -53,7 +51,6 @@ READERS: Final[dict[str, Groups]] = {
         "Pages": (live.Pages,),
         "Replicas as pods": (live.KubernetesSettings,),
         "KEDA scaler": (KedaSettings,),
-        "Shadow": (ShadowSettings,),
         "Policy tail-aware": (TailAwareSettings,),
     },
     "For replicas": {

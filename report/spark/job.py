@@ -20,9 +20,9 @@ LOG_FILE: Final = "spark.log"
 
 
 def report_run(folder: Path, master: str) -> Result:
-    """Report on the run in `folder`, from its Parquet files, else from its topics, and write result.json there.
+    """Report on the run in `folder`, and write result.json there. Read its Parquet files, or else its topics.
 
-    master: Spark's master; empty: Spark runs on this machine, only if the run is too large for this process.
+    master: Spark's master. Empty: Spark on this machine, but only if the run is too large for this process.
     Raises ReportError, and InvalidSettingsError for an invalid client properties file.
     """
     if not master and (result := report_here(folder)):

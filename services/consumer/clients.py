@@ -157,7 +157,7 @@ class Clients:
         # Errors are collected, because aiokafka raises its own CancelledError if the broker is away.
         for error in await asyncio.gather(*stops, return_exceptions=True):
             if error is not None and has_broker:
-                log.warning("A Kafka client was not closed in order: %r", error)
+                log.warning("A Kafka client did not close cleanly: %r", error)
 
 
 async def run_all(*attempts: Coroutine[Any, Any, Any]) -> None:

@@ -1,4 +1,4 @@
-"""aiokafka's fetcher, changed to return events. aiokafka's own record of each would cost more than all else."""
+"""aiokafka's fetcher, changed to return events. aiokafka's own record objects would cost more CPU than all else."""
 
 from collections.abc import Callable, Collection, Iterator
 from itertools import accumulate, islice

@@ -166,7 +166,7 @@ class Committer:
             return False
 
     async def commit(self) -> bool:
-        """Commit. Return whether the group has all offsets of done events. If not for `max_age_s`, events wait."""
+        """Commit. Return whether the group has all offsets of done events. If not for long, no event starts."""
         async with self._lock:
             self._queues.pass_over(self._coordinator.next_fetch_offsets)
             done = {p: offset for p, queue in self._queues.items() if (offset := queue.committable_offset) is not None}

@@ -401,7 +401,7 @@ class PartitionQueues:
             self._queues[partition].pass_over(positions[partition])
 
     def take(self, returned: PartitionQueue | None = None) -> tuple[PartitionQueue, Batch] | None:
-        """Start the batch that arrived first, of all that may start now, or `returned` from its handler. None: none."""
+        """Start the batch that arrived first of all that may start now; None: none may. returned: served just now."""
         ready = self._ready_queues
         if returned is not None and not returned.is_in_line and returned.may_start(self._per_partition):
             if not self.is_held and (not ready or returned.next_arrived_us <= ready[0][0]):
@@ -438,7 +438,7 @@ class PartitionQueues:
         self._offer(queue)
 
     def retry(self, queue: PartitionQueue, batch: Batch, after_s: float) -> None:
-        """Retry a batch after `after_s` seconds. If it went back to a closed queue's backlog, the next owner does."""
+        """Retry a batch after `after_s` seconds. From a closed queue's backlog, its next owner retries it."""
         if queue.retry(batch):
             asyncio.get_running_loop().call_later(after_s, self._due, queue, batch)
 

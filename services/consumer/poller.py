@@ -100,8 +100,8 @@ class Poller:
 
 
 NO_POSITION: Final = -1
-"""Position of a removed partition. No fetch has it, so every response for the partition is ignored. Without a position,
-a search for positions in progress would wait for ever for this partition's."""
+"""Position of a removed partition. No fetch has it, so every response for the partition is ignored. Without one, a
+search for positions in progress would wait for ever for this partition."""
 
 
 def change_assignment(

@@ -63,7 +63,7 @@ class Server:
         """Seconds spent in handlers since the start."""
 
     async def run(self) -> None:
-        """Serve until cancelled. Close the queues before, because an event that is cancelled is not committed."""
+        """Serve until cancelled. Close the queues first, because a cancelled event is not committed."""
         task = asyncio.current_task()
         assert task is not None
         work: tuple[PartitionQueue, Batch] | None = None

@@ -135,7 +135,7 @@ class OrdersApi:
         except ValueError:
             raise _RefusalError(400, "Host or Origin: is not valid") from None
         if not is_own:
-            raise _RefusalError(403, "Origin: is another site")
+            raise _RefusalError(403, "Origin: other sites are refused")
         if not (self._api_token or is_ip_address(host) or "." not in host or host.endswith(CLUSTER_DOMAINS)):
             raise _RefusalError(403, "Host: must be an address or a local name unless a token is configured")
 

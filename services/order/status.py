@@ -18,7 +18,7 @@ MAX_ORDERS: Final = 100_000  # with their status, oldest dropped first; about 40
 KEY_WINDOW_S: Final = 1800
 """How long a placed order is recognised when its request is repeated."""
 MAX_OLD_ORDERS: Final = 150_000
-"""Older orders that are recognised within KEY_WINDOW_S, without status (20 MB). Above 138 orders/s it is shorter."""
+"""Older orders that are recognised within KEY_WINDOW_S, without status (20 MB); above 138 orders/s for less time."""
 RECORDS_PER_ORDER: Final = 3  # accepted, settled, notified
 _RANK: Final = {status: rank for rank, status in enumerate(Status)}
 _HASH_MASK: Final = 2**64 - 1

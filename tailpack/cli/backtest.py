@@ -1,4 +1,4 @@
-"""`tailpack backtest`: what other scalers would have made of past traffic."""
+"""`tailpack backtest`: simulate other scalers on past traffic."""
 
 import re
 import time
@@ -42,16 +42,14 @@ def backtest(
         str,
         typer.Option(
             metavar="TEXT",
-            help="Scaler of today: 'keda lagThreshold=500 max=12', 'hpa averageValue=100', 'static 12', or a policy "
+            help="Today's scaler: 'keda lagThreshold=500 max=12', 'hpa averageValue=100', 'static 12', or a policy "
             "with policy.NAME=VALUE. Also protocol=eager|cooperative-sticky|kip848 and heartbeat=3s.",
         ),
     ],
     service_time: Annotated[
         str, typer.Option(metavar="DURATION", help="Time that a replica needs to serve one event: 5ms.")
     ],
-    trace: Annotated[
-        Path | None, typer.Option(help="CSV or Parquet file, as `tailpack record` writes it, or as in `simulate`.")
-    ] = None,
+    trace: Annotated[Path | None, typer.Option(help="CSV or Parquet file, as for `tailpack simulate --trace`.")] = None,
     prometheus: Annotated[
         str, typer.Option(metavar="URL", help="Import the traffic from this Prometheus, instead of --trace.")
     ] = "",
@@ -63,7 +61,7 @@ def backtest(
             '(rate(kafka_topic_partition_current_offset{topic="orders"}[1m])).',
         ),
     ] = "",
-    past: Annotated[str, typer.Option(metavar="DURATION", help="Range of the import, up to now: 7d.")] = "7d",
+    past: Annotated[str, typer.Option(metavar="DURATION", help="Imported range, up to now: 7d.")] = "7d",
     step: Annotated[str, typer.Option(metavar="DURATION", help="Time between two samples of the import.")] = "30s",
     policies: Annotated[
         list[str] | None, typer.Option("--policy", help="Policy to compare. Repeatable; default: tail-aware.")
@@ -77,7 +75,8 @@ def backtest(
     price: Annotated[str, typer.Option(metavar="PRICE/h", help="Price of a replica: 0.031/h. Adds a column.")] = "",
     changes: Changes = None,
     fail_under: Annotated[
-        float | None, typer.Option(min=0, max=100, help="Exit with status 99 if fewer %% of events are in time.")
+        float | None,
+        typer.Option(min=0, max=100, help="Exit with status 99 if a smaller share is in time, %%."),
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder for the import, the runs and backtest.json.")] = Path(
         "out/backtest"
@@ -85,10 +84,10 @@ def backtest(
     processes: Processes = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate past traffic under what runs today and under other policies, and compare share in time and cost.
+    """Simulate past traffic under today's scaler and under other policies, and compare share in time and cost.
 
-    A trace of more than four hours is sampled. Counts of events do not show how the events were spaced, so figures then
-    are a band: evenly spaced … in one burst each second.
+    A trace of more than four hours is sampled. If it has only counts, figures are a band:
+    from evenly spaced events to one burst each second.
     """
     from bench.backtest.backtest import Question  # noqa: PLC0415  numpy only where it is needed
     from bench.backtest.backtest import backtest as answer  # noqa: PLC0415

@@ -43,7 +43,8 @@ def described(record: type) -> Iterator[tuple[str, str, str]]:
     for field in fields(record):
         declared = setting_of(field)
         words = declared.known or (() if float in get_args(types[field.name]) else words_of(types[field.name]))
-        choice = f" One of {', '.join(map(str, filter(None, words)))}." if words else ""
+        unsaid = not all(f"`{word}`" in texts[field.name] for word in words)
+        choice = f" One of {', '.join(map(str, filter(None, words)))}." if unsaid else ""
         default = "required" if is_required(field) else _default(field.default)
         limits = _range(declared)
         yield field.name, f"{default} ({limits})" if limits else default, texts[field.name] + choice

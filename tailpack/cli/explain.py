@@ -1,4 +1,4 @@
-"""`tailpack explain`: why an autoscaler did what it did."""
+"""`tailpack explain`: explain the decisions of an autoscaler."""
 
 import time
 from collections.abc import Iterator
@@ -25,7 +25,8 @@ def explain(
     which: Annotated[
         str,
         typer.Argument(
-            metavar="last|all|EPOCH|HH:MM:SS", help="Decision: the last, a plan's, or that of a time (UTC)."
+            metavar="last|all|EPOCH|HH:MM:SS",
+            help="Decision: the last, all, or that of a plan or of a time (UTC).",
         ),
     ] = "last",
     *,
@@ -38,7 +39,7 @@ def explain(
     follow: Annotated[bool, typer.Option("--follow", help="Print each decision as it is made, until Ctrl-C.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain decisions: what changed, why, which plans were compared, and what came of it after ten seconds.
+    """Explain decisions: what changed, why, which plans were compared, and the effect after ten seconds.
 
     Without --run, the journal of the group's autoscaler is read from Kafka. Decisions to change nothing are folded.
     """
@@ -79,7 +80,6 @@ def _journal(config: Path | None) -> "Iterator[list[JournalEntry]]":
     from contextlib import suppress  # noqa: PLC0415
 
     from contracts.journal import JournalDecoder  # noqa: PLC0415  clients only where they are needed
-    from contracts.plan import plan_key  # noqa: PLC0415
     from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
     from contracts.record_reader import BEGINNING, RecordReader  # noqa: PLC0415
     from contracts.topics import Topic, qualified  # noqa: PLC0415
@@ -91,7 +91,7 @@ def _journal(config: Path | None) -> "Iterator[list[JournalEntry]]":
         check_topics(connection, {topic: TopicNeed(remedy="create it with tailpack topics create")}, DEADLINE_S)
     except PreflightError as error:
         raise TailpackError(str(error)) from error
-    key = plan_key(settings.group_in(connection.namespace), settings.topic_in(connection.namespace))
+    key = settings.journal_key(connection.namespace)
     records = RecordReader(connection, {(topic, 0): BEGINNING}, tail=TAIL, wait_ms=250)
     entries: list[JournalEntry] = []
     decoder, deadline_s = JournalDecoder(), time.monotonic() + DEADLINE_S

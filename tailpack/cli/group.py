@@ -36,12 +36,12 @@ def autoscale(
 def shadow(config: Config = None) -> None:
     """Watch a group that another scaler manages, and report what the autoscaler would do, until Ctrl-C.
 
-    It only reads offsets and members: it joins no group, commits nothing and writes no record. The last line on
-    standard output summarises the savings. Exit status 2: invalid settings.
+    This is `autoscale` with `act = "off"`. It only reads offsets and members: it joins no group, commits nothing and
+    writes no plan. The last line on standard output summarises the savings. Exit status 2: invalid settings.
     """
-    from autoscaler.shadow.__main__ import main  # noqa: PLC0415  numpy and clients only where they are needed
+    from autoscaler.live.start import autoscale as run  # noqa: PLC0415  as above
 
-    raise typer.Exit(main(config))
+    raise typer.Exit(run(*filter(None, [config]), act="off"))
 
 
 def scaler(config: Config = None) -> None:

@@ -24,21 +24,21 @@ Config = Annotated[
     Path | None,
     typer.Argument(metavar="[CONFIG.toml]", help="File of the autoscaler; TAILPACK_… variables override it."),
 ]
-For = Annotated[str, typer.Option("--for", metavar="DURATION", help="Time after which it ends by itself.")]
-Reason = Annotated[str, typer.Option(help="Why; shown in the log, the health page and every decision.")]
+For = Annotated[str, typer.Option("--for", metavar="DURATION", help="Duration of the pause or pin.")]
+Reason = Annotated[str, typer.Option(help="Reason, shown in the log, the health page and every decision.")]
 
 
 def pause(
     config: Config = None,
     *,
-    scale_in: Annotated[bool, typer.Option("--scale-in", help="Only remove no replica.")] = False,
-    scale_out: Annotated[bool, typer.Option("--scale-out", help="Only add no replica.")] = False,
+    scale_in: Annotated[bool, typer.Option("--scale-in", help="Prevent only removals.")] = False,
+    scale_out: Annotated[bool, typer.Option("--scale-out", help="Prevent only additions.")] = False,
     duration: For = "24h",
     reason: Reason = "",
 ) -> None:
     """Pause the autoscaler of a group: replicas and owners stay as they are. The policy goes on deciding.
 
-    A replica that dies is replaced also during a pause. It survives a restart of the autoscaler.
+    A replica that dies is replaced also during a pause. A restart of the autoscaler does not end it.
     """
     kinds = {(False, False): Direction.ALL, (True, True): Direction.ALL, (True, False): Direction.IN}
     _write(config, kinds.get((scale_in, scale_out), Direction.OUT), duration, reason)

@@ -32,7 +32,7 @@ def start(
         ),
     ] = None,
     planned: Annotated[
-        bool | None, typer.Option(help="For consumers = assigned.", show_default="no, or as before")
+        bool | None, typer.Option(help="Assignor for consumers = assigned.", show_default="no, or as before")
     ] = None,
 ) -> None:
     """Start brokers (KRaft nodes) that run until `tailpack kafka stop`; print their addresses."""
@@ -103,7 +103,7 @@ def create(
     pipeline_partitions: PipelinePartitions = None,
     outputs: Annotated[
         list[str] | None,
-        typer.Option("--output", help="With --config: topic that the replicas write, for their rights. Repeatable."),
+        typer.Option("--output", help="With --config: topic that the replicas may write. Repeatable."),
     ] = None,
     users: Annotated[
         list[str] | None,

@@ -219,7 +219,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Run event-driven services on Kafka with an autoscaler that decides [b]how many[/b] Payment replicas run and "
-    "[b]which partitions each one owns[/b], and measure the latency and cost that result.\n\n"
+    "[b]which partitions each one owns[/b], and measure latency and cost.\n\n"
     "Start with [b]tailpack demo[/b]: it takes two minutes and needs only Java.",
 )
 

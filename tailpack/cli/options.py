@@ -109,7 +109,7 @@ Duration = Annotated[
 ]
 PipelinePartitions = Annotated[
     int | None,
-    typer.Option(min=1, max=1_000, help="Partitions of the topics keyed by order, instead of the scenario's."),
+    typer.Option(min=1, max=1_000, help="Partitions of each topic keyed by order; default: the scenario's."),
 ]
 Trace = Annotated[
     Path | None,
@@ -124,7 +124,7 @@ Into = Annotated[
     Path | None,
     typer.Option(
         "--into",
-        help="Folder of a file to which each row is appended; finished rows are not measured again.",
+        help="Folder of the file of results. Rows in it are not measured again.",
         callback=_folder,
     ),
 ]
@@ -150,7 +150,7 @@ NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the l
 LoadWorkers = Annotated[
     int, typer.Option("--load-workers", min=1, max=100, help="Number of processes that send the load.")
 ]
-Master = Annotated[str, typer.Option(help="Use Spark with this master, as local[*]; default: only for large runs.")]
+Master = Annotated[str, typer.Option(help="Master of Spark, such as local[*]; default: only for large runs.")]
 
 
 def group_settings(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":

@@ -31,7 +31,7 @@ def paper(
         typer.Option(
             min=1,
             max=1_000,
-            help="Number of seeds (default 5; --quick: 2); for landau, of streams (default 20; --quick: 3).",
+            help="Number of seeds (default 5; --quick: 2), or of streams for landau (default 20; --quick: 3).",
         ),
     ] = None,
     out: Out = Path("out/paper"),

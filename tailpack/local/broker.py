@@ -195,7 +195,7 @@ class Broker:
         Raises TailpackError if a port is taken, Java is missing, or a node is not ready within 90 s.
         """
         if any(node.pid and _is_planned(node.folder) != (CLASS in node.properties) for node in self.nodes.values()):
-            raise TailpackError("a broker runs with the other assignor; stop it first: tailpack kafka stop")
+            raise TailpackError("the running broker has another assignor; stop it first: tailpack kafka stop")
         self._launch(self._states(port))
         return ",".join(self.addresses.values())
 

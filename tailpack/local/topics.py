@@ -34,11 +34,11 @@ ADVICE: Final[dict[int, str]] = {
 
 @contextmanager
 def temporary_kafka(
-    purpose: str, payment_partitions: int, pipeline_partitions: int = PIPELINE_PARTITIONS
+    purpose: str, payment_partitions: int, pipeline_partitions: int = PIPELINE_PARTITIONS, *, is_planned: bool = False
 ) -> Iterator[Connection]:
-    """Run a broker with every topic of a run during the block; yield the connection to it."""
+    """Run a broker with every topic of a run during the block; yield the connection to it. is_planned: see Broker."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        broker = Broker(Path(folder))
+        broker = Broker(Path(folder), is_planned=is_planned)
         try:
             connection = Connection(bootstrap_servers=broker.start(), namespace=f"{purpose}-{uuid.uuid4().hex[:8]}")
             create_topics(connection, payment_partitions, pipeline_partitions)

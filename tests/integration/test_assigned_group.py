@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaException
 from foreign_group import NAMES, ForeignGroup, carried_out, plan, rebalances, settings_of
 from kafka_helpers import DEADLINE_S, admin, wait_for
+from secured_broker import secured_kafka
 
 from autoscaler.live.foreign.inspection import inspect
 from autoscaler.live.foreign.members import Replicas
@@ -17,16 +18,18 @@ from autoscaler.live.foreign.planner import Planner
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.preflight import PreflightError
+from contracts.topics import ScaledGroup
+from tailpack.local import acls
 from tailpack.local.broker import Broker, Node
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 
 @contextmanager
-def planning(group: ForeignGroup, session_s: float = 6.0) -> Iterator[Planner]:
+def planning(group: ForeignGroup, session_s: float = 6.0, connection: Connection | None = None) -> Iterator[Planner]:
     settings = settings_of(group.topic, group.name, consumers="assigned", heartbeat_s=0.1, session_s=session_s)
     lines: list[str] = []
-    planner = Planner(Connection(bootstrap_servers=group.kafka), settings, lines.append)
+    planner = Planner(connection or Connection(bootstrap_servers=group.kafka), settings, lines.append)
     planner.start()
     try:
         yield planner
@@ -35,8 +38,11 @@ def planning(group: ForeignGroup, session_s: float = 6.0) -> Iterator[Planner]:
         planner.close(leave=False)
 
 
-@pytest.mark.parametrize("client", ["java", pytest.param("librdkafka", marks=pytest.mark.long)])
-def test_brokers_follow_fifty_plans_and_consumers_serve_every_event(client, planned_kafka, namespace, tmp_path):
+@pytest.mark.parametrize(
+    ("client", "plans"),
+    [("java", 50), *(pytest.param(name, 200, marks=pytest.mark.long) for name in ("librdkafka", "java", "franz-go"))],
+)
+def test_brokers_follow_every_plan_and_consumers_serve_every_event(client, plans, planned_kafka, namespace, tmp_path):
     draw = random.Random(1)
     with ForeignGroup(planned_kafka, namespace, tmp_path / "group", client, "consumer") as group:
         group.start(*NAMES)
@@ -45,7 +51,7 @@ def test_brokers_follow_fifty_plans_and_consumers_serve_every_event(client, plan
             assignment = dict.fromkeys(range(group.partitions), NAMES[0])
             assert carried_out(planner, group, plan(1, dict(assignment)))
             group.load()
-            for epoch in range(2, 52):
+            for epoch in range(2, plans + 2):
                 moved = draw.sample(range(group.partitions), 3 if epoch % 10 else group.partitions)
                 assignment |= {number: draw.choice(NAMES) for number in moved}
                 assert carried_out(planner, group, plan(epoch, dict(assignment)))
@@ -120,6 +126,26 @@ def test_auto_finds_out_how_a_group_can_be_planned(planned_kafka, namespace, tmp
                 connection,
                 settings_of(group.topic, group.name, consumers="led" if chosen == "assigned" else "assigned"),
             )
+
+
+@pytest.mark.long
+def test_the_printed_rights_suffice_over_tls_and_a_missing_one_is_named(tmp_path):
+    with secured_kafka(tmp_path / "secured", prefix="other-", is_planned=True) as secured:
+        secured.add_user("planner")
+        login, plain = str(secured.client_properties(user="planner")), Connection(bootstrap_servers=secured.plain)
+        group = ForeignGroup(secured.plain, "assigned-shop", tmp_path / "group", "librdkafka", "consumer")
+        scaled = ScaledGroup(topic=group.topic, group=group.name)
+        rights = acls.of_group("assigned", scaled, consumers="assigned")["autoscaler"]
+        acls.create(plain, {"planner": [right for right in rights if right.name != "tailpack-plan-"]}, {})
+        connection = Connection(bootstrap_servers=secured.address, client_properties=login)
+        with group, planning(group, connection=connection) as planner:
+            group.start(*NAMES)
+            wait_for(lambda: len(planner.view.members) == len(NAMES), "all members")
+            wanted = plan(1, {number: NAMES[number % 3] for number in range(group.partitions)})
+            planner.carry_out(wanted, Replicas(dict.fromkeys(NAMES, "")))
+            wait_for(lambda: "allow DESCRIBE on the prefix tailpack-plan-" in planner.problem, "the missing right")
+            acls.create(plain, {"planner": rights}, {})
+            assert carried_out(planner, group, wanted)
 
 
 @pytest.fixture

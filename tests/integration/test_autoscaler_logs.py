@@ -139,7 +139,8 @@ class TestPlanLog:
 class TestJournal:
     def test_a_tick_with_many_partitions_is_read_back_unchanged(self, connection: Connection) -> None:
         warnings: list[str] = []
-        topic = JournalTopic(connection, PAYMENT_GROUP, Metrics(), warnings.append)
+        key = plan_key(PAYMENT_GROUP.group_in(connection.namespace), PAYMENT_GROUP.topic_in(connection.namespace))
+        topic = JournalTopic(connection, key, Metrics(), warnings.append)
         taken = [
             TickRecord(
                 at_us=number, tick=number, policy="linear", action="no-change", reason="", service_rate=200.0,
@@ -157,8 +158,7 @@ class TestJournal:
         assert not any(warnings)
         records = read_all(connection.bootstrap_servers, connection.namespace, Topic.JOURNAL)
         assert len(records) > 2
-        group, events = (f"{connection.namespace}.{name}" for name in ("payment", "payments.requested"))
-        assert {record.key() for record in records} == {plan_key(group, events)}
+        assert {record.key() for record in records} == {key}
         assert entries(record.value() or b"" for record in records) == taken
 
 

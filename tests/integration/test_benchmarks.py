@@ -49,10 +49,12 @@ def test_other_runtimes_take_the_steps_that_they_support() -> None:
 
 
 @LONG
-def test_consumers_of_java_and_librdkafka_are_led_in_one_table() -> None:
-    how = ("--quick", "--runtime", "led-java,led-librdkafka", "--heartbeat", "300ms", "--handovers", "4")
+@pytest.mark.parametrize("consumers", ["led", "assigned"])
+def test_consumers_of_java_and_librdkafka_are_planned_in_one_table(consumers: str) -> None:
+    names = [f"{consumers}-java", f"{consumers}-librdkafka"]
+    how = ("--quick", "--runtime", ",".join(names), "--heartbeat", "300ms", "--handovers", "4")
     found = bench("handover", *how, status=(0, 1))
-    assert [row["runtime"] for row in found["rows"]] == ["led-java", "led-librdkafka"]
+    assert [row["runtime"] for row in found["rows"]] == names
     for row in found["rows"]:
         assert (row["lost"], row["duplicates"], row["handovers"] >= 1) == (0, 0, True)
         assert 0 <= row["ownerless_p50_s"] <= row["taken_p99_s"]

@@ -1,4 +1,4 @@
-"""Unchanged consumers of a real Kafka obey the plans of a Leader, of librdkafka and of Java."""
+"""Unchanged consumers of a real Kafka obey the plans of a Leader: librdkafka, Java, Go and Node."""
 
 import os
 import random
@@ -21,17 +21,27 @@ from contracts.preflight import PreflightError
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-@pytest.mark.parametrize("client", ["librdkafka", "java"])
-def test_unchanged_consumers_obey_fifty_plans_and_serve_each_event_once(client, assignor, kafka, namespace, tmp_path):
-    draw = random.Random(1)
-    with ForeignGroup(kafka, namespace, tmp_path / "group", client, assignor) as group, leading(group) as leader:
+@pytest.mark.parametrize(
+    ("kind", "plans"),
+    [
+        *((f"{client} {name}", 50) for client in ("librdkafka", "java") for name in ("range", "cooperative-sticky")),
+        *(
+            pytest.param(f"{client} range", 200, marks=pytest.mark.long)
+            for client in ("librdkafka", "java", "franz-go")
+        ),
+        pytest.param("kafkajs RoundRobinAssigner", 50, marks=pytest.mark.long),
+    ],
+)
+def test_unchanged_consumers_obey_every_plan_and_serve_each_event_once(kind, plans, kafka, namespace, tmp_path):
+    client, assignor = kind.split()
+    draw, group = random.Random(1), ForeignGroup(kafka, namespace, tmp_path / "group", client, assignor)
+    with group, leading(group, led_protocols=(assignor,)) as leader:
         wait_for(lambda: leader.view.leads, "the leadership of the empty group")
         group.start(*NAMES)
         wait_for(lambda: len(leader.view.members) == len(NAMES), "all members")
         group.load()
         assignment = dict.fromkeys(range(group.partitions), NAMES[0])
-        for epoch in range(1, 51):
+        for epoch in range(1, plans + 1):
             moved = draw.sample(range(group.partitions), 3 if epoch % 10 else group.partitions)
             assignment |= {number: draw.choice(NAMES) for number in moved}
             assert carried_out(leader, group, plan(epoch, dict(assignment)))

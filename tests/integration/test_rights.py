@@ -159,7 +159,7 @@ def beside(shop: Shop, role: str, **settings: str) -> Iterator[int]:
         "HTTP_PORT": str(port), **settings,
     }  # fmt: skip
     environ = os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()}
-    command = [sys.executable, "-m", f"autoscaler.{role}"]
+    command = [sys.executable, "-m", "tailpack", {"keda": "scaler"}.get(role, role)]
     with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL) as process:
         try:
             yield port

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from kafka_helpers import DEADLINE_S, admin, create_topics, end_offsets, wait_for
@@ -36,6 +38,25 @@ def compiled(folder: Path) -> Path:
     compiler = [str(Path(java()).with_name("javac")), "-cp", f"{ensure('kafka')}/*", "-d", str(folder)]
     subprocess.run([*compiler, str(HERE / "PlainConsumer.java")], check=True, timeout=DEADLINE_S)
     return folder
+
+
+@cache
+def built(client: str, folder: Path) -> list[str]:
+    """Return the command of a client of Go or Node. It is built first; where it cannot be, the test is skipped."""
+    program, at = folder / client, ["--prefix", str(folder)]
+    build, run = {
+        "franz-go": (["go", "build", "-C", str(HERE / "franz_go"), "-o", str(program), "."], [str(program)]),
+        "kafkajs": (
+            ["npm", "install", "--no-audit", "--no-fund", *at, "kafkajs@2.2.4"],
+            ["env", f"NODE_PATH={folder / 'node_modules'}", "node", str(HERE / "kafkajs_consumer.js")],
+        ),
+    }[client]
+    if not shutil.which(build[0]):
+        pytest.skip(f"{build[0]} is not installed")
+    done = subprocess.run(build, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode:
+        pytest.skip(f"{client} cannot be built here: {done.stderr.strip()}")
+    return run
 
 
 @dataclass
@@ -93,6 +114,8 @@ class ForeignGroup:
         if self.client == "java":
             start = [java(), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]
             start += [f"{compiled(self.folder.parent)}:{ensure('kafka')}/*", "PlainConsumer"]
+        elif self.client != "librdkafka":
+            start = built(self.client, self.folder.parent)
         else:
             start = [sys.executable, str(HERE / "plain_consumer.py")]
         return start + [f"{key}={value}" for key, value in options.items()]
@@ -172,7 +195,9 @@ def plan(epoch: int, assignment: dict[int, str]) -> PlanRecord:
 
 def settings_of(topic: str, group: str, **more: Any) -> AutoscalerSettings:
     own = {"consumers": "led", "heartbeat_s": 0.3, "led_protocols": ("range", "cooperative-sticky")} | more
-    return AutoscalerSettings(policy="static", state_dir="", topic=topic, group=group, replica_command="any", **own)
+    return AutoscalerSettings(
+        policy="static", state_dir="state", topic=topic, group=group, replica_command="any", **own
+    )
 
 
 @contextmanager

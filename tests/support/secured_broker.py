@@ -74,13 +74,14 @@ class SecuredKafka:
 
 
 @contextmanager
-def secured_kafka(folder: Path, *, prefix: str) -> Iterator[SecuredKafka]:
+def secured_kafka(folder: Path, *, prefix: str, is_planned: bool = False) -> Iterator[SecuredKafka]:
     """Run a broker on which USER may do what docs/howto/own-kafka.md asks for, on names that start with `prefix`."""
     folder.mkdir(parents=True, exist_ok=True)
     ca, keystore = _certificates(folder)
     port = free_port()
     extra = SECURED.format(secured_port=port, mechanism=MECHANISM, keystore=keystore)
-    broker = Broker(folder / "kafka", properties=PROPERTIES + extra)  # of a property named twice, Java takes the last
+    # Java takes the last one of two properties with the same name.
+    broker = Broker(folder / "kafka", properties=PROPERTIES + extra, is_planned=is_planned)
     try:
         plain = broker.start()
         admin = AdminClient({"bootstrap.servers": plain})

@@ -1,1 +1,1 @@
-"""Plans for consumers that are not ours: the autoscaler, or the brokers by its plans, assign them."""
+"""Plans for other consumers. The autoscaler assigns their partitions itself, or the brokers do so by its plans."""

@@ -1,4 +1,4 @@
-"""Requests about the brokers for `consumers = assigned`: do they have the assignor? The group gets its intervals."""
+"""Requests for `consumers = assigned`: which brokers lack the assignor, and the intervals of the group."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ NO_ANSWER: Final = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQ
 
 
 def brokers_without_assignor(connection: Connection) -> tuple[list[int], int] | None:
-    """Return the brokers that do not name the assignor, and the number of brokers. None: no right to read it."""
+    """Return the brokers that do not name the assignor, and the number of brokers. None: no right to read this."""
     admin = AdminClient(client_config(connection))
     try:
         nodes = sorted(admin.list_topics(timeout=DEADLINE_S).brokers)

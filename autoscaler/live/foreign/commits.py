@@ -7,7 +7,7 @@ from typing import Final
 IDLE_EVERY_S: Final = 0.25
 """Time between two readings of the committed offsets."""
 REBALANCE_EVERY_S: Final = 0.05
-"""The same during a rebalance."""
+"""Time between two readings during a rebalance."""
 MAX_PARTITIONS: Final = 200  # so many are read, which is cheap
 WINDOW_S: Final = 60.0
 """The commit interval is learned from this much time without a rebalance."""
@@ -41,10 +41,10 @@ class CommitTimes:
             self._advances, self._quiet_s = Counter(), 0.0
 
     def pauses(self, began_s: float, ended_s: float) -> list[float]:
-        """Return how long a rebalance stopped each partition at most, seconds: since its last commit in it.
+        """Return the longest time for which a rebalance may have stopped each partition, seconds.
 
-        Consumers commit when they stop. A partition without a commit in the rebalance is left out. Call it after the
-        first reading that follows the end.
+        It begins at the last commit in the rebalance, because consumers commit when they stop. A partition without such
+        a commit is left out. Call it after the first reading that follows the end.
         """
         found = [(since_s, at_s) for since_s, at_s in self._advanced_s.values() if at_s > began_s]
         stopped_s = [max(since_s, began_s) for since_s, at_s in found if since_s >= began_s or at_s >= ended_s]

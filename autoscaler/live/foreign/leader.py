@@ -62,6 +62,7 @@ class Leader(Membership):
         while not self.is_fenced:
             if self._generation < 0 or self._due.is_set():
                 self._due.clear()
+                self._generation = -1  # if the coordinator is lost meanwhile, the next one gets the join
                 self._generation = await self._rebalance()
                 continue
             if await self._wait_for_plan(self._settings.heartbeat_s):

@@ -1,4 +1,4 @@
-"""The autoscaler's membership in a group of consumers, in a thread of its own: a slow decision never costs it."""
+"""The autoscaler's membership in a group of consumers, in its own thread, so that a slow decision cannot end it."""
 
 import asyncio
 import threading

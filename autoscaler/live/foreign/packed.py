@@ -24,7 +24,7 @@ def key_of(id_: str) -> bytes:
 
 
 def pack(number: int, owners: Owners) -> str:
-    """Return the rack id. number: that of the newest plan counts. 10,000 partitions of 1,000 members need 25 kB."""
+    """Return the rack id, 25 kB for 10,000 partitions of 1,000 members. number: the highest is in force."""
     keys = sorted({key for of in owners.values() for key in of if key})
     place = {key: at for at, key in enumerate(keys, start=1)} | {b"": 0}
     places = [place[key] for of in owners.values() for key in of]

@@ -26,7 +26,7 @@ from contracts.plan import PlanRecord
 POLL_S: Final = 0.05
 """Interval at which the group is read while it carries out a plan."""
 POLLING_S: Final = 5.0
-"""Longest time at that interval."""
+"""Longest time for which the group is read at `POLL_S`."""
 LEAVE: Final = -1
 UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND, FENCED_MEMBER_EPOCH = 25, 69, 110
 CLASSIC: Final = "use the classic protocol; set consumers = led, or group.protocol=consumer at the consumers"

@@ -13,10 +13,10 @@ from autoscaler.live.foreign.members import Member, Replicas, describe_unknown
 from autoscaler.live.foreign.membership import Membership
 from autoscaler.live.foreign.planner import Planner
 from autoscaler.live.launcher import Instance
+from autoscaler.live.measurements import CommittedRates
 from autoscaler.live.progress_reader import STALE_AFTER_S
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import PartitionLoad
-from autoscaler.shadow.measurements import CommittedRates
 from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
 from contracts.progress import Progress, ReplicaState

@@ -103,7 +103,7 @@ BEAT: Final = _struct(
     ),
     _ERROR, ("message", _NAME), ("member_id", _NAME), ("epoch", Int32), ("interval_ms", Int32), is_flexible=True,
 )  # fmt: skip
-"""Heartbeat of a member in KIP-848, which joins and leaves too. The assignment at the end of the answer is not read."""
+"""Heartbeat of KIP-848, by which a member also joins and leaves. The assignment that ends the answer is not read."""
 DESCRIBE_ASSIGNED: Final = _struct(
     69, 0, Schema(("groups", CompactArray(_NAME)), ("include_operations", Boolean), _TAGS), ("groups", _ASSIGNED_GROUP),
     is_flexible=True,

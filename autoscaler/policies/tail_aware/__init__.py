@@ -1,1 +1,1 @@
-"""Our own policy: compares plans by what they cost on the arrivals that may come."""
+"""Our own policy: compares plans by their cost under the arrivals that may follow."""

@@ -1,6 +1,7 @@
 """The arrivals of the last intervals, by slot: which events wait, and when bursts arrive."""
 
 from collections import deque
+from collections.abc import Iterable
 from math import ceil
 from typing import Final
 
@@ -51,6 +52,8 @@ class ArrivalHistory:
         """For each interval the slots with a burst; None: events arrive between bursts, too."""
         self._begin_s: deque[float] = deque(maxlen=RECENT)
         self._last_s = 0.0
+        self._unusual = 0
+        """Number of ticks in a row that were not one interval after the tick before."""
         self.slot_s = 0.1
         self.begun = np.zeros((0, 0))
         """Arrivals of the present, unfinished interval, shape (slots, partitions)."""
@@ -87,21 +90,22 @@ class ArrivalHistory:
         if recent is not None and slots.any():
             self._begin_s.append(recent.begin_s)
         self._last_s, self.begun = observation.at_s, slots[:0]
-        if slots.shape != self.intervals.shape[1:]:  # partitions were added, or ticks were missed
+        known, whole, partitions = self.intervals.shape
+        self._unusual = self._unusual + 1 if len(slots) != whole else 0
+        if slots.shape[1] != partitions or (self._unusual and (known < RECENT or self._unusual >= RECENT)):
             self._window = Window(max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size))), slots.shape)
             self._bursts.clear()
-        self._window.append(slots)
-        self._bursts.append(_bursts_in(slots.sum(axis=1)))
-        return np.asarray(slots.sum(axis=0))
+            self._unusual, whole = 0, len(slots)
+        for interval in _whole_intervals(slots, whole):
+            self._window.append(interval)
+            self._bursts.append(_bursts_in(interval.sum(axis=1)))
+        return np.asarray(self.last.sum(axis=0))
 
     def begin(self, recent: RecentArrivals | None) -> bool:
-        """Add the arrivals before a decision between ticks. Return False if the interval is over."""
+        """Add the arrivals before a decision between ticks. Return False if they are unknown."""
         if recent is None or not len(self.intervals) or recent.counts.shape[1] != self.intervals.shape[2]:
             return False
-        begun = np.concatenate((self.begun, np.asarray(recent.counts, np.float64)))
-        if len(begun) >= self.intervals.shape[1]:
-            return False
-        self.begun = begun
+        self.begun = np.concatenate((self.begun, np.asarray(recent.counts, np.float64)))
         return True
 
     def shape(self) -> Floats:
@@ -123,10 +127,11 @@ class ArrivalHistory:
         return np.asarray(values * (whole / np.median(gaps) / count if len(gaps) else 1.0)) if count else None
 
     def moments(self, intervals: int) -> Ints:
-        """Return the slots at which a similar future began, of which the following intervals are known.
+        """Return past slots after which arrivals may have been similar to those that follow now.
 
-        These are the beginnings of intervals. If events arrive in bursts, they are the slots at which the last burst
-        was as long ago as it is now, so that a path keeps the phase of regular bursts.
+        The next `intervals` after each slot are known. The slots are the beginnings of intervals. If events arrive in
+        bursts, they are the slots at which the last burst was as long ago as it is now, so that a path keeps the phase
+        of regular bursts.
         """
         known, whole = self.intervals.shape[:2]
         last = (known - intervals) * whole
@@ -169,6 +174,17 @@ class ArrivalHistory:
         slots = np.zeros((max(1, round(elapsed_s / self.slot_s)), len(rates)))
         slots[-1] = rates * elapsed_s  # the worst case: all events of the interval arrived at once
         return slots
+
+
+def _whole_intervals(slots: Floats, whole: int) -> Iterable[Floats]:
+    """Divide the slots into intervals of `whole` slots. A tick may come late by some slots, or by intervals."""
+    count = max(1, round(len(slots) / whole))
+    surplus = len(slots) - count * whole
+    if surplus > 0:
+        slots = np.concatenate((slots[: surplus + 1].sum(axis=0, keepdims=True), slots[surplus + 1 :]))
+    elif surplus < 0:
+        slots = np.concatenate((np.zeros((-surplus, slots.shape[1])), slots))
+    return slots.reshape(count, whole, -1)
 
 
 def _bursts_in(by_slot: Floats) -> Flags | None:

@@ -1,4 +1,4 @@
-"""Forecasts of arrivals, and paths of arrivals made from what followed similar moments."""
+"""Forecasts of arrivals, and paths, which are made from the arrivals that followed similar moments."""
 
 from collections import deque
 from typing import Final, NamedTuple
@@ -12,13 +12,13 @@ from autoscaler.policies.tail_aware.queues import backlogs
 SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
 """Weights of the newest value in level and trend (Holt's method)."""
 ERROR_DECAY: Final = 0.95
-"""Weight of earlier forecast errors, and of earlier shares of a partition in all events, in one more interval."""
+"""Factor, for each interval, on the weight of earlier forecast errors and of earlier shares of the partitions."""
 FADING: Final = 0.99
-"""Weight of a moment after one more interval."""
+"""Factor on the weight of a moment for each later interval."""
 SIMILAR: Final = 0.5
 """Difference of the logarithms of two forecasts at which a moment has 1/e of the weight."""
 CUTS: Final = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 1.0)
-"""Quantiles between which one path represents all others, the worst first."""
+"""Quantiles, the worst first. Between two of them, one path represents all others."""
 
 
 class Forecasts:
@@ -57,7 +57,7 @@ class Forecasts:
         self.note(lead)
 
     def note(self, lead: int) -> None:
-        """Remember what is forecast now. Forget the forecasts of a former horizon."""
+        """Remember the present forecasts. Forget the forecasts of a former horizon."""
         for steps in self._made.keys() - {1, lead}:
             del self._made[steps], self._errors[steps]
         for steps in {1, lead}:
@@ -69,7 +69,7 @@ class Forecasts:
     def ahead(self, steps: int, inflow: tuple[float, ...] = ()) -> Floats:
         """Return the events expected in the interval that ends `steps` intervals from now, by partition.
 
-        inflow: what the previous stage will send in the next intervals, if that is known.
+        inflow: events that the previous stage will send in the next intervals, if known.
         """
         known = steps if steps in self._errors else max(self._errors, default=0)
         each = self._each(steps)
@@ -123,7 +123,7 @@ class Paths(NamedTuple):
 
 
 class Ensemble:
-    """Remembers what was forecast for each interval, and makes paths from what arrived instead."""
+    """Remembers the forecast of each interval and the arrivals that followed, and makes paths of both."""
 
     def __init__(self, history: ArrivalHistory) -> None:
         self._history = history
@@ -147,7 +147,7 @@ class Ensemble:
         self._made = np.array([self._forecasts.ahead(steps, inflow) for steps in (1, max(1, intervals))])
 
     def paths(self, intervals: int, rate: float) -> Paths:
-        """Return paths of so many intervals. rate: events/s of the whole group, which decides what is worse."""
+        """Return paths of this many intervals, the worst first: the one with the highest backlog at `rate` events/s."""
         history, series = self._history, self._history.intervals
         whole, partitions = series.shape[1:]
         slots = intervals * whole

@@ -12,13 +12,13 @@ from autoscaler.model import GroupObservation
 from autoscaler.policies.tail_aware.arrivals import RECENT, REMEMBERED, Floats
 
 BUDGET_DECAY: Final = 0.9998
-"""Weight of earlier events in the budget after one more tick."""
+"""Factor on the weight of earlier events in the budget for each tick."""
 CHEAPEST: Final = 0.25
 """Minimum budget factor."""
 HALF: Final = 0.4
 """Share of the budget at which the budget factor is 1."""
 DEAREST: Final = 16.0
-"""Maximum budget factor. More late events than cost that much are forgiven."""
+"""Maximum budget factor. Further late events are forgotten."""
 MAX_CORRECTION: Final = 0.7
 """Maximum service-rate correction (natural logarithm): half of μ."""
 
@@ -33,14 +33,14 @@ class Budget:
     def book(self, late: float, events: float) -> None:
         """Add the late events and all events of one interval.
 
-        A debt beyond the maximum factor is forgiven: no price can recover it, and prices must come back.
+        Late events beyond the maximum factor are forgotten, so that prices fall again: no price can undo them.
         """
         self._events = self._events * BUDGET_DECAY + events
         most = HALF * DEAREST ** (1 / 3) * self.allowed_share * max(1.0, self._events)
         self._late = min(self._late * BUDGET_DECAY + late, most)
 
     def factor(self, more: Floats) -> Floats:
-        """Return the budget factor once `more` events are late: 1 if half of the budget is spent."""
+        """Return the budget factor once `more` events are late: 1 at the share `HALF` of the budget."""
         allowed = max(1.0, self.allowed_share * self._events)
         return np.asarray(np.clip(((self._late + more) / (HALF * allowed)) ** 3, CHEAPEST, DEAREST))
 
@@ -54,7 +54,7 @@ class ServiceRateCorrection:
         self._values: dict[str, float] = {}
 
     def keep(self, replicas: Collection[str]) -> None:
-        """Forget all other replicas."""
+        """Forget all replicas except these."""
         self._excess = {name: value for name, value in self._excess.items() if name in replicas}
         self._values = {name: value for name, value in self._values.items() if name in replicas}
 
@@ -164,9 +164,9 @@ class Reports:
 class RecentPeaks:
     """How many replicas to keep because the load could return before a start is over.
 
-    Each recent interval counts as far as the load could get there in the time of a start: from the present load, by at
-    most the largest change within such a time. It counts less the longer ago it was. The count at the beginning counts,
-    too: until arrivals have been observed, nothing better is known.
+    An interval counts as far as the load could return to it within the time of a start. The load is assumed to change
+    by at most the largest change observed in such a time. Older intervals count less. The initial count counts, too,
+    because nothing better is known before arrivals have been observed.
     """
 
     def __init__(self) -> None:

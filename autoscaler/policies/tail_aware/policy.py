@@ -42,8 +42,8 @@ class TailAwareSettings(Settings):
     """Prices are in seconds of a replica."""
 
     price: float = setting(0.05, "share", above=0)
-    """Price of late events: all events that may be late (1 − q) cost this share of the work. Sixteen times as much at
-    most if the SLO is not met."""
+    """Price of late events. As many as the SLO allows (1 − q) cost this share of the work; more, up to sixteen times
+    as much."""
     start_price_s: float = setting(1.0, "s", least=0)
     """Cost of starting a replica, in replica-seconds."""
     change_price_s: float = setting(0.1, "s", least=0)
@@ -58,7 +58,7 @@ class TailAwareSettings(Settings):
 
 
 class Situation(NamedTuple):
-    """All that plans are compared by."""
+    """The data by which plans are compared."""
 
     group: Group
     present: int
@@ -129,6 +129,8 @@ class TailAware:
             return no_change(observation, "the topic has no partitions")
         if urgent and self._before is not None and self._history.begin(observation.recent):
             self.early = True
+            if len(self._history.begun) >= len(self._history.last):
+                return no_change(observation, "the next tick is due")
             now = self._meanwhile(observation, self._before[0])
         else:
             self.early = False

@@ -53,11 +53,11 @@ class Execution(NamedTuple):
     before: Ints
     owners: Ints
     switch_s: Floats
-    """Until then the previous replica serves the partition, because its successor starts."""
+    """Time until which the previous replica serves the partition, because its successor starts."""
     ready_s: Floats
-    """From then on its successor serves it; 0: it does already."""
+    """Time from which its successor serves it; 0: already."""
     release_s: Floats
-    """From then on a replica serves all its partitions."""
+    """Time from which a replica serves all its partitions."""
     rates: Floats
 
 

@@ -17,7 +17,6 @@ from autoscaler.live.launchers.processes import read_pid_files
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.start import read as read_config
 from autoscaler.policies.registry import POLICIES, make_policy
-from autoscaler.shadow.settings import ShadowSettings
 from bench import BenchError, benchmark, matrix, replay
 from bench.scenario import load_scenario
 from contracts.connection import Connection, read_settings
@@ -45,7 +44,7 @@ CONFIG: Final = {
     "latency_target_s": "0.5", "max_replicas": "4", "http_port": "8600", "policy_options.keep_s": "30.0",
     "service_time_s": "0.01", "replica_command": '"python x"', "launcher": '"processes"',
 }  # fmt: skip
-PROCESSES: Final = (AutoscalerSettings, ReplicaSettings, OrderSettings, KedaSettings, ShadowSettings, DriverSettings)
+PROCESSES: Final = (AutoscalerSettings, ReplicaSettings, OrderSettings, KedaSettings, DriverSettings)
 PROPERTIES: Final = b"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=a\nsasl.password.file=secret\n"
 TRACES: Final = (
     b"second,0,1\n0,5,6\n1,7,8\n", b"at_s,partition,key\n0.5,0,a\n0.7,1,b\n", b"at_s,key\n0,a\n1,b\n",

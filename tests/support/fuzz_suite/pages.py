@@ -50,7 +50,7 @@ class Pages(Inputs):
         self._respond = partial(respond, source)
 
     def http_pages(self) -> None:
-        """The server of the autoscaler's, the scaler's, the shadow's and the replicas' pages."""
+        """The server of the autoscaler's, the scaler's and the replicas' pages."""
         words = (("GET", "HEAD", "POST", "get", "BREW", ""), ("HTTP/1.1", "HTTP/1.0", "HTTP/0.9", "HTTP/9", "", "x"))
         method, version = (self._chance.choice(each) for each in words)
         target = f"{self._chance.choice(PATHS)}{self._chance.choice(QUERIES)}"

@@ -13,7 +13,7 @@ from contracts import children
 from contracts.logs import JsonLines, TextLines, suppress_repeats
 
 PROCESSES = (
-    *("autoscaler.live", "autoscaler.keda", "autoscaler.shadow", "loadgen.drivers", "tailpack.comparators"),
+    *("autoscaler.live", "autoscaler.keda", "loadgen.drivers", "tailpack.comparators"),
     *("services.notification", "services.order", "services.payment", "services.shipment"),
 )
 

@@ -113,6 +113,22 @@ def test_a_removal_is_repeated_until_the_member_is_gone(leader):
     assert asked == [["dead"], ["dead"], []]
 
 
+def test_a_join_that_a_lost_coordinator_did_not_answer_is_sent_to_the_next_one(leader):
+    sent = []
+
+    async def send(kind: Any, *_: Any) -> None:
+        sent.append(kind)
+        raise KafkaConnectionError("lost")
+
+    leader._coordinator.send = send
+    leader.view, leader._generation = View(leads=True, generation=3), 3
+    leader._due.set()  # a plan
+    for _ in range(2):
+        with pytest.raises(KafkaConnectionError):
+            leader._loop.run_until_complete(leader._serve())
+    assert sent == [wire.JOIN, wire.JOIN]
+
+
 def test_closing_does_not_wait_for_a_host_that_vanished():
     one = Coordinator(CONNECTION, "shop")
     one._client = SimpleNamespace(close=lambda: asyncio.Event().wait())

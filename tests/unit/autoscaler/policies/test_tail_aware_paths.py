@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from unit.autoscaler.builders import seen
 
-from autoscaler.model import RecentArrivals
+from autoscaler.model import GroupObservation, RecentArrivals
+from autoscaler.policies.registry import make_policy
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.tail_aware.forecast import Ensemble
 from autoscaler.policies.tail_aware.queues import backlogs
+from autoscaler.ports import urgent_of
 
 TICKS, SLOTS = np.arange(700)[:, None], np.arange(10)
 WARM_UP_TICKS = 100
@@ -47,3 +49,36 @@ def test_arrivals_exceed_each_quantile_of_the_paths_as_often_as_the_paths_say(ki
     found = weights_above(RATES[kind], intervals)
     for share in (0.01, 0.05, 0.25, 0.5, 0.75, 0.95):
         assert np.mean(found < share) == pytest.approx(share, abs=0.1 if share > 0.05 else 0.05), share
+
+
+def burst_of(size: int, slots: int, at: int = -1) -> RecentArrivals:
+    """Return arrivals of three partitions, `size` events in each, in one of these slots of 0.1 s."""
+    counts = np.zeros((slots, 3), np.int64)
+    counts[at] = size
+    return RecentArrivals(0.1, counts)
+
+
+def at(at_s: float, recent: RecentArrivals) -> GroupObservation:
+    return replace(seen(recent.counts.sum(axis=0).tolist()), at_s=at_s, recent=recent)
+
+
+def test_ticks_that_come_late_leave_the_memory_as_it_is() -> None:
+    history, at_s = ArrivalHistory(), 0.0
+    for slots in [*[10] * 20, 11, 9, 10, 20, 10]:
+        at_s += slots / 10
+        assert history.observe(at(at_s, burst_of(40, slots, at=-2))).tolist() == [40] * 3
+    assert history.intervals.shape == (26, 10, 3)
+    assert history.in_bursts
+
+
+def test_an_urgent_decision_just_before_a_tick_does_not_make_the_tick_see_an_idle_group() -> None:
+    policy = make_policy("tail-aware")
+    urgent = urgent_of(policy)
+    assert urgent is not None
+    for tick in range(1, 21):
+        steady = policy.decide(at(float(tick), burst_of(30, 10)))
+    assert urgent(burst_of(400, 9)), "a burst of 1,200 events, which nobody expected"
+    policy.decide(at(20.951, burst_of(400, 10)))
+    following = policy.decide(at(21.0, burst_of(0, 1)))
+    assert following.plan.count >= steady.plan.count
+    assert following.alternatives[0].in_sla < 1, "the events of the burst wait"

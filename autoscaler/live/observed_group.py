@@ -1,25 +1,40 @@
-"""The shadow group: a fluid model of replicas. It serves the same arrivals as the real group."""
+"""A group that this autoscaler only observes: a fluid model of the replicas that it would run.
+
+The model serves the same arrivals as the real group, which another scaler manages.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import numpy as np
 
 from autoscaler.live.loads import LoadReader
+from autoscaler.live.measurements import CommittedRates, Floats, LagClock
+from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
 from autoscaler.live.problems import first_few
+from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
 from autoscaler.packing.owners import round_robin
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
-from autoscaler.shadow.measurements import CommittedRates, Floats, LagClock
-from autoscaler.shadow.settings import ShadowSettings
+from contracts.clock import monotonic_s
+from contracts.metrics import gauge
+
+# label `of`: `group` is the real group, `would_be` the model
+REPLICAS = gauge("tailpack_shadow_replicas", "replicas", "Replicas of the real group and of the model", "of")
+LAG = gauge("tailpack_shadow_lag_seconds", "seconds", "Age of the oldest waiting event", "of")
+MINUTES = gauge("tailpack_shadow_replica_minutes", "replica-minutes", "Replica-minutes since the start", "of")
+LATE = gauge("tailpack_shadow_late_seconds", "seconds", "Time with the oldest waiting event over the target", "of")
+COMPARED = gauge("tailpack_shadow_watched_seconds", "seconds", "Duration of the comparison")
+MEMBER_RATE = gauge("tailpack_shadow_service_rate_events_per_second", "events/s", "Service rate of a busy member")
 
 
 @dataclass(slots=True)
 class Account:
-    """Cost of the real or of the shadow group so far."""
+    """Cost of the real group or of the model so far."""
 
     replicas: int = 0
     replica_s: float = 0.0
@@ -33,20 +48,28 @@ class Account:
         self.late_s += passed_s if self.lag_s > target_s else 0.0
 
 
-class ShadowGroup:
+class ObservedGroup:
     """A simulated copy of a group, for decisions that are not carried out. Implements autoscaler.ports.ConsumerGroup.
 
     A plan comes into force when the start-up time of all its replicas is over. loads: loads of the real group.
-    members: returns member → its partitions in the real group; None: unknown.
+    members: returns member → its partitions in the real group; None: unknown. proposals: gets the replica count of
+    each plan; None: the count is not published. report_problem: called with a component and its problem.
     """
+
+    leads = False
 
     def __init__(
         self,
         loads: LoadReader,
         members: Callable[[], Mapping[str, frozenset[int]] | None],
-        settings: ShadowSettings,
+        settings: AutoscalerSettings,
+        *,
+        proposals: PlanLog | None = None,
+        report_problem: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
         self._loads, self._members, self._settings = loads, members, settings
+        self._proposals, self._report_problem = proposals, report_problem
+        self.rebalance_time_s = settings.rebalance_time_s
         self._rates = CommittedRates()
         self.plan = self._in_force = Plan((), None)
         """Intended plan, and plan in force. They start with the real replica count once members and rate are known."""
@@ -56,9 +79,9 @@ class ShadowGroup:
         self._ends: Floats = np.zeros(0)
         """End offset of each partition minus its committed offset at the first reading."""
         self._waiting: Floats = np.zeros(0)
-        """Lag of each partition in the shadow group, events."""
+        """Lag of each partition in the model, events."""
         self._clock = LagClock()
-        self.actual, self.shadow = Account(), Account()
+        self.actual, self.would_be = Account(), Account()
 
     @property
     def compared_s(self) -> float:
@@ -79,7 +102,7 @@ class ShadowGroup:
         return interval_s + tick_s if interval_s > 1.5 * tick_s else 0.0
 
     def observe(self) -> GroupObservation:
-        """Read the real group, let the shadow group serve the new arrivals, and observe it. Raises NotReadyError."""
+        """Read the real group, let the model serve the new arrivals, and observe it. Raises NotReadyError."""
         at_s, partitions = self._loads.read()
         owned, lags = self._members(), np.array([float(load.lag) for load in partitions])
         if len(self._ends) != len(partitions):
@@ -93,7 +116,7 @@ class ShadowGroup:
             self._rates.observe(at_s, known, self._ends - lags, lags)
         rate = self._settings.member_rate or self._rates.service_rate
         if not owned or rate is None:
-            self._waiting = lags  # until both are known, the shadow group equals the real one
+            self._waiting = lags  # until both are known, the model equals the real group
             no_members = "members of the group: it has none, or the brokers have not reported them"
             no_rate = "service rate of a member: no member had lag so far; set TAILPACK_MEMBER_RATE"
             raise NotReadyError(no_rate if owned else no_members)
@@ -101,11 +124,11 @@ class ShadowGroup:
             self.plan = Plan(tuple(f"{REPLICA_PREFIX}-{number}" for number in range(len(owned))), None)
             self._ready_s, self._began_s, passed_s = dict.fromkeys(self.plan.replicas, at_s), at_s, 0.0
         self._serve(at_s, passed_s, arrived, rate)
-        self.actual.replicas, self.shadow.replicas = len(owned), self.plan.count
+        self.actual.replicas, self.would_be.replicas = len(owned), self.plan.count
         self.actual.lag_s = self._clock.oldest_age_s(self._ends - lags)
-        self.shadow.lag_s = self._clock.oldest_age_s(self._ends - self._waiting)
+        self.would_be.lag_s = self._clock.oldest_age_s(self._ends - self._waiting)
         self.actual.book(passed_s, self._settings.latency_target_s + self.unknown_s)
-        self.shadow.book(passed_s, self._settings.latency_target_s)
+        self.would_be.book(passed_s, self._settings.latency_target_s)
         return self._observed(at_s, partitions, rate)
 
     def arrivals(self) -> RecentArrivals | None:
@@ -116,8 +139,51 @@ class ShadowGroup:
         """Set the intended plan. Its new replicas start."""
         assert self._at_s is not None
         self.plan = decision.plan
-        known, ready_s = self._ready_s, self._at_s + self._settings.member_startup_s
+        known, ready_s = self._ready_s, self._at_s + self._settings.startup_s
         self._ready_s = {name: known.get(name, ready_s) for name in decision.plan.replicas}
+
+    def advance(self) -> None:
+        """Sample the offsets. Called every 20 ms."""
+        self._loads.sample(monotonic_s())
+
+    def propose(self) -> None:
+        """Write the wanted replica count to the plan topic if it has changed. Raises FencedError."""
+        log, count = self._proposals, self.plan.count
+        if log is None or not count or (log.newest is not None and log.newest.count == count):
+            return
+        try:
+            log.write(self.plan.replicas, None, f"proposes {count} replicas", wanted=count)
+            self._report_problem("plans", "")
+        except PlanNotWrittenError as failed:  # tried again at the next tick
+            self._report_problem("plans", str(failed))
+
+    def page(self) -> dict[str, Any]:
+        """Return the data of the page about the plan."""
+        owners = self.plan.assignment and dict(self.plan.assignment)
+        return {"summary": self.summary(), "would_be": {"replicas": self.plan.replicas, "assignment": owners}}
+
+    def summary(self) -> str:
+        """Return the comparison in one line; empty: there is none yet."""
+        if not (minutes := self.compared_s / 60):
+            return ""
+        actual, model, target_s = self.actual, self.would_be, self._settings.latency_target_s
+        saved = (actual.replica_s - model.replica_s) / 60
+        share = f", {saved / (actual.replica_s / 60):+.0%}" if actual.replica_s else ""
+        return (
+            f"{minutes:.1f} minutes: the group used {actual.replica_s / 60:.1f} replica-minutes, "
+            f"the shadow {model.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event waited longer than "
+            f"{target_s:g} s for {actual.late_s:.0f} s, in the shadow for {model.late_s:.0f} s"
+        ) + (f"; unknown and not counted: {self.unknown}" if self.unknown else "")
+
+    def show(self, metrics: Any) -> None:
+        """Set the metrics of the comparison."""
+        metrics[COMPARED].set(self.compared_s)
+        metrics[MEMBER_RATE].set(self.status().service_rate)
+        for of, account in (("group", self.actual), ("would_be", self.would_be)):
+            metrics[REPLICAS].labels(of).set(account.replicas)
+            metrics[LAG].labels(of).set(account.lag_s)
+            metrics[MINUTES].labels(of).set(account.replica_s / 60)
+            metrics[LATE].labels(of).set(account.late_s)
 
     def status(self) -> GroupStatus:
         """Return the current numbers without a request."""
@@ -145,8 +211,8 @@ class ShadowGroup:
             replicas=tuple(Replica(name, self._ready_s[name] <= at_s) for name in self.plan.replicas),
             assignment=self._owners(self.plan, len(partitions)),
             service_rate=rate,
-            rebalance_time_s=self._settings.rebalance_time_s,
-            startup_s=self._settings.member_startup_s,
+            rebalance_time_s=self.rebalance_time_s,
+            startup_s=self._settings.startup_s,
             recent=self._loads.recent,
         )
 

@@ -1,4 +1,4 @@
-"""The shadow: measurements of the real group, and the simulated copy."""
+"""A group that is only observed: measurements of the real group, and the model of the group that would be."""
 
 import os
 import signal
@@ -14,11 +14,11 @@ from confluent_kafka import TopicPartition
 from kafka_helpers import DEADLINE_S, wait_for
 
 from autoscaler.live.loads import LoadReader
+from autoscaler.live.measurements import CommittedRates, LagClock, readers_of
+from autoscaler.live.observed_group import ObservedGroup
+from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, PartitionLoad, Plan, RecentArrivals
 from autoscaler.ports import NotReadyError
-from autoscaler.shadow.measurements import CommittedRates, LagClock, readers_of
-from autoscaler.shadow.settings import ShadowSettings
-from autoscaler.shadow.shadow_group import ShadowGroup
 from tailpack.local.ports import free_port
 
 BOTH = {"a": frozenset({0}), "b": frozenset({1})}
@@ -75,9 +75,9 @@ class Loads(LoadReader):
         return None
 
 
-def group(loads: Loads, members: dict[str, frozenset[int]] | None = None, rate: float = 100.0) -> ShadowGroup:
-    settings = ShadowSettings(policy="static", member_startup_s=3.0, member_rate=rate)
-    return ShadowGroup(loads, lambda: BOTH if members is None else members, settings)
+def group(loads: Loads, members: dict[str, frozenset[int]] | None = None, rate: float = 100.0) -> ObservedGroup:
+    settings = AutoscalerSettings(policy="static", act="off", startup_s=3.0, member_rate=rate)
+    return ObservedGroup(loads, lambda: BOTH if members is None else members, settings)
 
 
 def test_the_shadow_starts_with_the_real_count_and_accounts_for_both_groups() -> None:
@@ -87,8 +87,8 @@ def test_the_shadow_starts_with_the_real_count_and_accounts_for_both_groups() ->
     for _ in range(60):
         seen = shadow.observe()
     assert [load.lag for load in seen.partitions] == [0, 0], "80 events/s are within the 100 of one"
-    assert (shadow.actual.replica_s, shadow.shadow.replica_s, shadow.compared_s) == (120, 60, 60)
-    assert shadow.actual.late_s == shadow.shadow.late_s == 0
+    assert (shadow.actual.replica_s, shadow.would_be.replica_s, shadow.compared_s) == (120, 60, 60)
+    assert shadow.actual.late_s == shadow.would_be.late_s == 0
 
 
 def test_a_shadow_plan_takes_effect_after_the_start_up_time() -> None:
@@ -101,7 +101,7 @@ def test_a_shadow_plan_takes_effect_after_the_start_up_time() -> None:
     assert [one.ready for one in shadow.observe().replicas] == [True, True]
     assert shadow.actual.lag_s > 30
     assert shadow.actual.late_s == 0, "the interval of its commits is unknown"
-    assert shadow.shadow.lag_s < 0.5
+    assert shadow.would_be.lag_s < 0.5
 
 
 def test_a_partition_without_a_commit_is_unknown_and_makes_no_group_late() -> None:
@@ -111,7 +111,7 @@ def test_a_partition_without_a_commit_is_unknown_and_makes_no_group_late() -> No
     for _ in range(20):
         shadow.observe()
     assert shadow.unknown == "partition 1 (without a commit)"
-    assert (shadow.actual.late_s, shadow.shadow.late_s) == (0, 0)
+    assert (shadow.actual.late_s, shadow.would_be.late_s) == (0, 0)
 
 
 def test_a_signal_ends_the_warm_up_at_once_and_the_pages_are_there_before_it(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_signal_ends_the_warm_up_at_once_and_the_pages_are_there_before_it(tmp
     own = {"POLICY": "./endless.py", "TOPIC": "orders", "GROUP": "shipping", "HTTP_PORT": str(port)}
     own |= {"MEMBER_RATE": "9", "BOOTSTRAP_SERVERS": "127.0.0.1:1"}
     environ = os.environ | {f"TAILPACK_{name}": value for name, value in own.items()}
-    command = [sys.executable, "-m", "autoscaler.shadow"]
+    command = [sys.executable, "-m", "tailpack", "shadow"]
     process = subprocess.Popen(
         command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -131,7 +131,8 @@ def test_a_signal_ends_the_warm_up_at_once_and_the_pages_are_there_before_it(tmp
     finally:
         process.send_signal(signal.SIGTERM)
         said, errors = process.communicate(timeout=DEADLINE_S)
-    assert (process.returncode, errors) == (0, "")
+    assert process.returncode == 0
+    assert errors.splitlines()[1:] == [], "one line says that there is no journal"
     assert said == "shipping on orders: no comparison: the run was too short\n"
 
 

@@ -1,0 +1,223 @@
+"""An autoscaler either carries its decisions out, or it only observes the group of another scaler."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from autoscaler.estimation.rebalance_time import RebalanceTime
+from autoscaler.estimation.service_rates import ServiceRates
+from autoscaler.live import observed_group
+from autoscaler.live.group import LiveGroup
+from autoscaler.live.hold_reader import HoldReader
+from autoscaler.live.kafka import DEADLINE_S
+from autoscaler.live.launcher import Launcher
+from autoscaler.live.loads import LoadReader
+from autoscaler.live.loop import STEP_S
+from autoscaler.live.measurements import MemberReader
+from autoscaler.live.metrics import PLAN_ADOPTION, Metrics
+from autoscaler.live.observed_group import ObservedGroup
+from autoscaler.live.offsets import OffsetReader
+from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError, read_plans
+from autoscaler.live.problems import Problems
+from autoscaler.live.progress_reader import PlanAdoption, ProgressReader
+from autoscaler.live.publisher import Publisher
+from autoscaler.live.replica import STOP_MARGIN_S, Timeouts
+from autoscaler.live.replicas import ReplicaScaler
+from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.policies.guards.holds import Held
+from autoscaler.ports import Policy
+from contracts.clock import monotonic_s
+from contracts.connection import Connection
+from contracts.holds import Hold
+from contracts.journal import JournalEntry
+from contracts.progress import Progress
+from contracts.rebalance_protocol import RebalanceProtocol
+from contracts.waiting import WaitTimeoutError, until
+
+STOP_SLACK_S: Final = 2.0
+"""Extra wait at a clean shutdown, after the last replica's SIGKILL."""
+EXTERNAL_STOP_S: Final = 45.0
+"""Extra time to stop a replica if the HPA deletes pods. It acts every 15 s. After 30 s the launcher deletes the pod."""
+
+
+class Acting:
+    """Carries plans out: the plan log, the replicas and their reports, and the holds of operators."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: AutoscalerSettings,
+        launcher: Launcher,
+        offsets: OffsetReader,
+        *,
+        record: Callable[[JournalEntry], None],
+        problems: Problems,
+        metrics: Metrics,
+        warn: Callable[[str], None],
+    ) -> None:
+        """Count the partitions, then take over the plan log. See LiveAutoscaler."""
+        self._settings, self._launcher, self._problems, self._metrics = settings, launcher, problems, metrics
+        self.holds = HoldReader(connection, settings, warn=warn)
+        self._reports: Any
+        of_kind: Any = LiveGroup
+        if settings.is_foreign:
+            from autoscaler.live.foreign.group import LedGroup  # noqa: PLC0415  imports aiokafka
+            from autoscaler.live.foreign.reports import LedReports  # noqa: PLC0415
+
+            of_kind, self._reports = LedGroup, LedReports(connection, settings, warn)
+        else:
+            self._reports = ProgressReader(connection, settings)
+        obeys_plans = not settings.runtime
+        external_s = EXTERNAL_STOP_S if settings.launcher == "keda" else 0.0
+        self._scaler = ReplicaScaler(
+            launcher,
+            record,
+            timeouts=Timeouts(stop_s=settings.drain_s + STOP_MARGIN_S + external_s),
+            joins_warm=obeys_plans and settings.rebalance_protocol is RebalanceProtocol.INCREMENTAL,
+            obeys_plans=obeys_plans,
+            is_source=lambda one, of: one.identity == of.incarnation if settings.is_foreign else one.is_source_of(of),
+        )
+        offsets.count_partitions(DEADLINE_S)
+        adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
+        publisher = Publisher(
+            PlanLog(connection, settings),
+            self._scaler,
+            record,
+            monotonic_s,
+            adoption=PlanAdoption(adoption_limit_s, monotonic_s, metrics[PLAN_ADOPTION].observe),
+            report_problem=partial(problems.report, "plans"),
+            grace_s=settings.absence_grace_s,
+        )
+        loads = LoadReader(offsets)
+        loads.shares = self._reports.record_shares
+        self.group: LiveGroup = of_kind(
+            settings,
+            loads=loads,
+            reports=self._reports,
+            publisher=publisher,
+            scaler=self._scaler,
+            service_rates=ServiceRates(settings.service_rate),
+            rebalance_time=RebalanceTime(
+                settings.rebalance_time_s,
+                learn=settings.learn_rebalance_time,
+                latency_target_s=settings.latency_target_s,
+                warn=warn,
+            ),
+            report_problem=problems.report,
+        )
+
+    @property
+    def hold(self) -> Hold | None:
+        """The pause or pin that applies."""
+        return self.holds.shown
+
+    def targets(self) -> list[str]:
+        """Return HOST:PORT of the replicas' metrics."""
+        return self._reports.metric_addresses()  # type: ignore[no-any-return]
+
+    def reports(self) -> list[Progress]:
+        """Return the newest progress reports of running replicas."""
+        return self._reports.recent()  # type: ignore[no-any-return]
+
+    def limit(self, policy: Policy) -> Policy:
+        """Return the policy inside the guard that carries out holds."""
+        settings = self._settings
+        return Held(policy, hold=self.holds.restriction, limits=settings, replica_prefix=settings.replica_prefix)
+
+    def start(self) -> None:
+        """Adopt running replicas, or start the first ones."""
+        prefix = self._settings.replica_prefix
+        self.group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
+
+    def after_tick(self) -> None:
+        """Show the holds."""
+        self._problems.report("holds", self.holds.problem)
+        self._metrics.set_hold(self.holds.shown)
+
+    def stop_replicas(self) -> None:
+        """Stop every replica and wait until all have exited. Each commits and leaves the group. The plan stays."""
+        self._scaler.stop_all()
+
+        def all_exited() -> bool:
+            self._scaler.reconcile(self._reports.poll())
+            return not self._scaler.instances
+
+        with suppress(WaitTimeoutError):  # an adopted replica is no child process, so its exit may go unnoticed
+            until(all_exited, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
+        if self._settings.is_foreign:
+            self._reports.close(leave=True)
+
+    def close(self) -> None:
+        """Close all clients."""
+        self._launcher.close()
+        self._reports.close()
+        self.holds.close()
+
+
+class Observing:
+    """Only observes: it joins no group, commits nothing and starts no replica. `propose` writes replica counts."""
+
+    hold: Hold | None = None
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: AutoscalerSettings,
+        offsets: OffsetReader,
+        *,
+        problems: Problems,
+        metrics: Metrics,
+    ) -> None:
+        """Create the clients. Raises PlanNotWrittenError if another autoscaler carries out plans for this group."""
+        name, topic = settings.group_in(connection.namespace), settings.topic_in(connection.namespace)
+        self._loads, self._problems, self._metrics = LoadReader(offsets), problems, metrics
+        self._name, self._members = f"{name} on {topic}", MemberReader(connection, name, topic)
+        self._metrics.add(vars(observed_group).values())
+        proposals = _proposals(connection, settings) if settings.act == "propose" else None
+        self.group = ObservedGroup(
+            self._loads, self._members.read, settings, proposals=proposals, report_problem=problems.report
+        )
+
+    def targets(self) -> list[str]:
+        """Return no address: the members are not ours."""
+        return []
+
+    def reports(self) -> list[Progress]:
+        """Return no report: the members write none."""
+        return []
+
+    def limit(self, policy: Policy) -> Policy:
+        """Return the policy. A hold of this group concerns the autoscaler that acts."""
+        return policy
+
+    def start(self) -> None:
+        """Do nothing: the members run already."""
+
+    def after_tick(self) -> None:
+        """Publish the count, and show the comparison and its problems."""
+        self.group.propose()
+        self._problems.report("members", self._members.problem)
+        self._problems.report("transactions", self._loads.hidden)
+        self.group.show(self._metrics)
+
+    def stop_replicas(self) -> None:
+        """Do nothing: the members belong to another scaler."""
+
+    def close(self) -> None:
+        """Do nothing: these clients need no end."""
+
+    def summary(self) -> str:
+        """Return the comparison in one line, or why there is none."""
+        reason = "; ".join(self._problems.current.values()) or "the run was too short"
+        return f"{self._name}, {found}" if (found := self.group.summary()) else f"{self._name}: no comparison: {reason}"
+
+
+def _proposals(connection: Connection, settings: AutoscalerSettings) -> PlanLog:
+    """Return the plan log. To take it over would stop an autoscaler that acts, so its plans are read first."""
+    found = read_plans(connection, settings, DEADLINE_S).newest
+    if found is not None and found.assignment is not None:
+        why = f"plan {found.epoch} gives partitions to replicas, so an autoscaler acts on this group"
+        raise PlanNotWrittenError(f"{why}; use act = off, or on")
+    return PlanLog(connection, settings)

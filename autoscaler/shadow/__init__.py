@@ -1,1 +1,0 @@
-"""The shadow: it runs a policy next to a group that another autoscaler scales, and reports what would be saved."""

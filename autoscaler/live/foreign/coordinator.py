@@ -13,6 +13,8 @@ from autoscaler.live.foreign import wire
 from autoscaler.live.foreign.members import Member
 from contracts.connection import Connection
 
+BOOTSTRAP_TIMEOUT_S: Final = 1.5
+"""Longest wait for one bootstrap server, so that a host that vanished leaves time for the others."""
 CLOSE_TIMEOUT_S: Final = 0.5
 
 
@@ -32,11 +34,12 @@ class Coordinator:
         self._client = AIOKafkaClient(
             **self._connection.aiokafka(),
             client_id=wire.PLANNER,
-            request_timeout_ms=round(wire.REQUEST_TIMEOUT_S * 1000),
+            request_timeout_ms=round(BOOTSTRAP_TIMEOUT_S * 1000),
             metadata_max_age_ms=10_000,
         )
         async with asyncio.timeout(wire.ANSWER_TIMEOUT_S):
             await self._client.bootstrap()
+            self._client._request_timeout_ms = round(wire.REQUEST_TIMEOUT_S * 1000)
             self.node = await self._client.coordinator_lookup(CoordinationType.GROUP, self.group)
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
 """Memberships keep their group when rights are missing, answers are lost, or a plan is too long."""
 
 import asyncio
+import socket
 from concurrent.futures import Future
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -127,6 +128,16 @@ def test_a_join_that_a_lost_coordinator_did_not_answer_is_sent_to_the_next_one(l
         with pytest.raises(KafkaConnectionError):
             leader._loop.run_until_complete(leader._serve())
     assert sent == [wire.JOIN, wire.JOIN]
+
+
+def test_a_bootstrap_server_that_vanished_leaves_time_for_the_next(monkeypatch):
+    monkeypatch.setattr("aiokafka.conn.random.shuffle", lambda _: None)
+    with socket.create_server(("127.0.0.1", 0)) as vanished, socket.socket() as refuses:
+        refuses.bind(("127.0.0.1", 0))
+        addresses = ",".join(f"127.0.0.1:{one.getsockname()[1]}" for one in (vanished, refuses))
+        one = Coordinator(Connection(bootstrap_servers=addresses), "shop")
+        with pytest.raises(KafkaConnectionError, match="Unable to bootstrap from"):
+            asyncio.run(one.connect())
 
 
 def test_closing_does_not_wait_for_a_host_that_vanished():

@@ -151,21 +151,17 @@ def simulate_other_policies(folder: Path) -> tuple[OtherPolicy, ...]:
         info = RunInfo.load(folder)
         if info.events_scheduled > MAX_EVENTS:
             raise BenchError(f"{info.events_scheduled:,} events take too long to simulate (maximum {MAX_EVENTS:,})")
-        return tuple(_simulate_under(policy, folder, info) for policy in OTHER_POLICIES if policy != info.policy)
+        others = {policy: run_under(policy, folder, info)[1] for policy in OTHER_POLICIES if policy != info.policy}
+        return tuple(
+            OtherPolicy(policy=policy, in_sla=found.in_sla, replica_minutes=found.replica_minutes)
+            for policy, found in others.items()
+        )
     except (InvalidSettingsError, OSError, ValueError, *DECODE_ERRORS) as error:
         raise BenchError(str(error)) from error
 
 
-def _simulate_under(policy: str, folder: Path, info: RunInfo) -> OtherPolicy:
-    found = run_under(policy, folder, info)[1]
-    return OtherPolicy(policy=policy, in_sla=found.in_sla, replica_minutes=found.replica_minutes)
-
-
 def run_under(policy: str, folder: Path, info: RunInfo) -> tuple[Run, SimulationResult]:
-    """Simulate the events of a run under another policy; if they are not known yet, those of its scenario.
-
-    Raises BenchError, ValueError, OSError and what `replay` raises if that is not possible.
-    """
+    """Simulate a run's events, or those of its scenario until it has a report. Raises ValueError and as `replay`."""
     change = {"autoscaler.policy": policy}
     if info.world == "unknown" or (info.world == "live" and (folder / RESULT_FILE).exists()):
         recorded = read_run(folder)

@@ -16,7 +16,6 @@ from rich.console import Console
 
 from autoscaler.page.feed import Feed
 from autoscaler.page.snapshot import snapshot
-from autoscaler.page.state import LiveState
 from bench.benchmark import all_exist
 from bench.scenario import Scenario
 from contracts.clock import now_us
@@ -37,7 +36,7 @@ from tailpack.local.topics import create_topics
 from tailpack.provenance import check_no_run, command, describe, new_folder, versions
 from tailpack.reporting import report_run
 from tailpack.view import OtherPolicies, head_of, open_browser, respond_live, serving
-from tailpack.watch import Watcher, timeline_topic
+from tailpack.watch import RunState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
 DRAIN_DEADLINE_S: Final = 60.0
@@ -65,7 +64,7 @@ class Run:
     """Whether to open the live page in a browser; it is served in any case."""
     fit_load: bool = False
     """Whether to measure the machine first, and to scale the load down to a rate that it can serve."""
-    watch: Callable[[LiveState, RunStatus], None] = lambda _, __: None
+    watch: Callable[[RunState, RunStatus], None] = lambda _, __: None
     """Called about four times a second with the state that the live view shows."""
 
     def __post_init__(self) -> None:
@@ -186,12 +185,13 @@ class Run:
                 watcher.close()
                 self._save_info()
 
-    def _page(self, state: LiveState) -> dict[str, Any]:
+    def _page(self, state: RunState) -> dict[str, Any]:
         """Return the state of the live page. It is called in threads of the web server."""
         started = bool(self._first_at)
         others = self._others.read() if started else {}
         with state.lock:
-            return snapshot(state, now_us(), phase=self._phase, **head_of(self.info), others=others)
+            more = {"stages": state.stages(), "letters": len(state.dead_letters), "others": others}
+            return snapshot(state, now_us(), phase=self._phase, **head_of(self.info), **more)
 
     def _until_ready(self, stack: Stack, screen: Screen) -> None:
         deadline = time.monotonic() + READY_DEADLINE_S

@@ -1,11 +1,16 @@
 """Follow a run by reading its topics into the state that the live view and the live page show."""
 
 import time
+from collections import Counter, deque
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final
 
 import msgspec
 
-from autoscaler.page.state import LiveState
+from autoscaler.page.state import LiveState, ranks
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalDecoder
@@ -16,10 +21,78 @@ from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, partitions_of, q
 from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
 
+WINDOW_S: Final = 5.0
+"""Length of the window of latency figures, in seconds. It has enough events for a p99, and still shows bursts."""
+SECONDS: Final = 60
+"""Length of the handover curve, in seconds."""
+TIMELINES: Final = 300
+"""Number of the newest finished events from which the times of the stages are computed."""
+
 
 class _Finished(msgspec.Struct, frozen=True):
     order_id: str
     timeline: Timeline
+
+
+@dataclass(slots=True)
+class RunState(LiveState):
+    """State of a run whose finished events are read one by one."""
+
+    finished: set[str] = field(default_factory=set)
+    dead_letters: set[str] = field(default_factory=set)
+    recent: deque[tuple[float, float]] = field(default_factory=deque)
+    """Pairs (monotonic time of reading in s, latency in s) of the events in the window, oldest first."""
+    timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=TIMELINES))
+
+    def percentiles(self) -> tuple[float, float, float] | None:
+        """Return median, p99 and maximum latency of the window in s; None without events."""
+        return ranks([latency for _, latency in self.recent])
+
+    def record_finished(self, order_id: str, timeline: Timeline, now: float) -> None:
+        """Record one finished event. Duplicates are ignored."""
+        if order_id in self.finished or timeline.done_us is None:
+            return
+        self.finished.add(order_id)
+        self.timelines.append(timeline)
+        latency = (timeline.done_us - timeline.intended_us) / 1e6
+        self.recent.append((now, latency))
+        self.record_latency(timeline.done_us, latency)
+
+    def drop_expired(self, now: float) -> None:
+        """Drop latencies that are older than the window."""
+        while self.recent and self.recent[0][0] < now - WINDOW_S:
+            self.recent.popleft()
+
+    def stages(self) -> dict[str, float]:
+        """Return stage → median time in ms of the newest events, for the stages that their timelines cover."""
+        each = {
+            name: [span for at in self.timelines if (span := took(at)) is not None] for name, took in STAGES.items()
+        }
+        return {name: round(median(spans) / 1e3, 1) for name, spans in each.items() if spans}
+
+    def curve(self) -> list[tuple[float, int]]:
+        """Return worst latency and moved partitions of each of the last SECONDS seconds, oldest first."""
+        moves = Counter[int]()
+        for plan in self.plans:
+            moves[plan.at_us // 1_000_000] += plan.moved
+        seconds = [*self.seconds, *(at for at, moved in moves.items() if moved)]
+        newest = max(seconds, default=-1)
+        first = max(min(seconds, default=0), newest - SECONDS + 1)
+        worst_s = {number: max(second.latencies_s, default=0.0) for number, second in self.seconds.items()}
+        return [(worst_s.get(at, 0.0), moves[at]) for at in range(first, newest + 1)]
+
+
+def _between(begin_us: int | None, end_us: int | None) -> int | None:
+    return None if begin_us is None or end_us is None else end_us - begin_us
+
+
+STAGES: Final[dict[str, Callable[[Timeline], int | None]]] = {
+    "order": lambda at: _between(at.placed_us, at.accepted_us),
+    "payment": lambda at: _between(at.received_us, at.done_us),
+    "shipment": lambda at: _between(at.done_us, at.shipped_us),
+    "notification": lambda at: _between(at.shipped_us or at.done_us, at.notified_us),
+}
+"""Stage → time that an event spent in it, µs; None: unknown."""
 
 
 class Watcher:
@@ -32,7 +105,7 @@ class Watcher:
         latency_target_s: float,
         pipeline_partitions: int = PIPELINE_PARTITIONS,
     ) -> None:
-        self.state = LiveState(latency_target_s)
+        self.state = RunState(latency_target_s)
         space, topics = connection.namespace, (timeline, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
         self._names = {qualified(space, topic): topic for topic in topics}
         counts = {name: partitions_of(topic, 0, pipeline_partitions) for name, topic in self._names.items()}
@@ -43,7 +116,7 @@ class Watcher:
         self._journal = JournalDecoder()
         self._keys = (None, plan_key(*(qualified(space, one) for one in (Group.PAYMENT, Topic.PAYMENTS_REQUESTED))))
 
-    def poll(self, timeout_s: float) -> LiveState:
+    def poll(self, timeout_s: float) -> RunState:
         """Process the records that arrive within `timeout_s`. No error is raised if the broker is unreachable."""
         records = self._records.read(2000, timeout_s)
         with self.state.lock:

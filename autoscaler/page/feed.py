@@ -126,17 +126,17 @@ class EntryFeed:
 
 @cache
 def html_answer(config: str = '{"live":true,"runs":[]}') -> Answer:
-    """Return the page as one HTML file, which loads nothing else. It shares uPlot with the report page.
+    """Return the page as one HTML file, which loads nothing else. Its look is that of the report page.
 
     config: JSON with the sources: whether a process streams its state, and finished runs with name and file.
     """
-    here, report = Path(__file__).parent, find_spec("report")
-    vendor = Path(report.origin).parent / "page" / "vendor" if report and report.origin else here
-    parts = {
-        "/* uplot css */": vendor / "uPlot.min.css", "/* css */": here / "live.css",
-        "/* uplot js */": vendor / "uPlot.iife.min.js", "/* js */": here / "live.js",
-    }  # fmt: skip
-    text = (here / "live.html").read_text(encoding="utf-8").replace("/* config */", config.replace("<", "\\u003c"))
+    report = find_spec("report")
+    folder = Path(report.origin or "").parent / "page" if report else Path()
+    files = {"uplot css": "vendor/uPlot.min.css", "base": "base.css", "css": "live.css"}
+    files |= {"uplot js": "vendor/uPlot.iife.min.js", "charts": "charts.js", "lanes": "lanes.js"}
+    parts = {f"/* {mark} */": folder / name for mark, name in files.items()}
+    parts["/* js */"] = Path(__file__).parent / "live.js"
+    text = (folder / "live.html").read_text(encoding="utf-8").replace("/* config */", config.replace("<", "\\u003c"))
     for mark, file in parts.items():
         text = text.replace(mark, file.read_text(encoding="utf-8"))
     return Answer(text.encode(), content_type="text/html; charset=utf-8")

@@ -1,21 +1,7 @@
-"use strict";
 const config = JSON.parse(document.getElementById("config").textContent);
 const $ = id => document.getElementById(id);
-const css = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-const isStill = matchMedia("(prefers-reduced-motion: reduce)");
-const KEPT_FRAMES = 7200, CHECKPOINT = 120, WINDOW_S = 60, SLIDE_MS = 400, MAX_BLOCKS = 300;
-// Texts come from records. They are set as text, never as HTML.
-const make = (tag, name, text) => {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  if (text !== undefined) element.textContent = text;
-  return element;
-};
-const setText = (element, text) => { if (element.textContent !== text) element.textContent = text; };
-const number = (value, digits = 0) => value.toLocaleString("en", { maximumFractionDigits: digits });
-const percent = share => `${(Math.floor(share * 1e5) / 1e3).toLocaleString("en")} %`; // never rounded up to 100 %
-const timeOf = at => `${at < 0 ? "−" : ""}${Math.floor(Math.abs(at) / 60)}:${String(Math.floor(Math.abs(at)) % 60).padStart(2, "0")}`;
-const natural = new Intl.Collator("en", { numeric: true }).compare;
+const KEPT_FRAMES = 7200, CHECKPOINT = 120, WINDOW_S = 60;
+const timeOf = at => (at < 0 ? "−" : "") + clock(Math.abs(at));
 
 // A JSON merge patch (RFC 7386), applied in place.
 function merge(into, patch) {
@@ -58,171 +44,49 @@ class Run {
   }
 }
 
-// Panel B: replicas as lanes, partitions as blocks that slide from lane to lane.
-class Lanes {
-  constructor() {
-    this.box = make("div", "run");
-    this.title = this.box.appendChild(make("h3"));
-    this.list = this.box.appendChild(make("ul", "lanes"));
-    this.replicas = new Map();
-    this.blocks = new Map();
-    this.owner = {};
-  }
-  draw(state, title) {
-    setText(this.title, title);
-    this.title.hidden = !title;
-    const partitions = Object.entries(state.partitions ?? {}), names = Object.keys(state.replicas ?? {}).sort(natural);
-    if (partitions.length > MAX_BLOCKS) return this.drawStrip(partitions, names);
-    const load = {}, held = {};
-    for (const [, [owner, rate]] of partitions) {
-      load[owner] = (load[owner] ?? 0) + rate;
-      held[owner] = (held[owner] ?? 0) + 1;
-    }
-    const mu = state.service_rate || Math.max(1, ...Object.values(load)), top = Math.max(1.25, ...Object.values(load).map(rate => rate / mu));
-    const isMoving = partitions.some(([number, [owner]]) => this.owner[number] !== undefined && this.owner[number] !== owner);
-    const before = isMoving && !isStill.matches ? new Map([...this.blocks].map(([key, block]) => [key, block.getBoundingClientRect()])) : new Map();
-    this.list.classList.toggle("many", names.length > 12);
-    for (const [name, lane] of this.replicas) if (!names.includes(name) && !held[name]) { lane.remove(); this.replicas.delete(name); }
-    for (const name of names) this.drawReplica(name, state, load[name] ?? 0, held[name] ?? 0, mu, top);
-    names.forEach((name, place) => {
-      const lane = this.replicas.get(name);
-      if (this.list.children[place] !== lane) this.list.insertBefore(lane, this.list.children[place] ?? null);
-    });
-    const most = Math.max(1, ...Object.values(held)), least = Math.min(15, 180 / most - 2);
-    for (const [number, row] of partitions) this.drawBlock(number, row, state, mu, top, least);
-    for (const [number, block] of this.blocks) if (!(number in (state.partitions ?? {}))) { block.remove(); this.blocks.delete(number); }
-    for (const [number, from] of before) this.slide(this.blocks.get(number), from);
-    if (!this.list.querySelector(".block[tabindex='0']")) this.list.querySelector(".block")?.setAttribute("tabindex", "0");
-  }
-  drawReplica(name, state, rate, held, mu, top) {
-    let lane = this.replicas.get(name);
-    if (!lane) {
-      lane = make("li", "replica");
-      lane.dataset.replica = name;
-      lane.append(make("p", "head", name), make("p", "head"), make("div", "stack"));
-      this.replicas.set(name, lane);
-    }
-    const [phase, since] = state.replicas[name];
-    const left = Math.max(0, since / 1e6 + state.startup_s - state.now_us / 1e6);
-    const words = { starting: state.startup_s && left > 0 ? `ready in ${left.toFixed(1)} s` : "starting", ready: `${number(100 * rate / mu)} % of μ`, draining: "draining", dead: "dead" };
-    lane.className = `replica ${phase}`;
-    setText(lane.children[1], words[phase] ?? phase);
-    lane.children[2].style.setProperty("--mu", `${100 / top}%`);
-    lane.setAttribute("aria-label", `${name}: ${phase}, ${number(100 * rate / mu)} % of its service rate, ${held} partitions`);
-  }
-  drawBlock(key, [owner, rate, lag, wait], state, mu, top, least) {
-    const stack = this.replicas.get(owner)?.children[2];
-    let block = this.blocks.get(key);
-    if (!block) {
-      block = make("button", "block calm");
-      Object.assign(block, { type: "button", tabIndex: -1 });
-      block.dataset.partition = key;
-      block.setAttribute("aria-pressed", "false");
-      this.blocks.set(key, block);
-    }
-    if (!stack) block.remove();
-    else if (block.parentElement !== stack) {
-      const next = [...stack.children].find(other => +other.dataset.partition > +key);
-      stack.insertBefore(block, next ?? null);
-    }
-    block.classList.toggle("calm", wait < 500 * state.target_s);
-    block.classList.toggle("warm", wait >= 500 * state.target_s && wait < 1000 * state.target_s);
-    block.classList.toggle("hot", wait >= 1000 * state.target_s);
-    block.style.setProperty("--h", `max(${least.toFixed(1)}px, ${(97 * rate / mu / top).toFixed(1)}%)`);
-    setText(block, least < 11 ? "" : `p${key} ${number(rate)}`);
-    block.setAttribute("aria-label", `partition ${key} of ${owner || "no replica"}: ${number(rate)} events/s, ${lag} waiting`);
-    block.title = block.getAttribute("aria-label");
-    if (this.owner[key] !== undefined && this.owner[key] !== owner) {
-      block.classList.add("flash");
-      setTimeout(() => block.classList.remove("flash"), Math.max(900, state.pause_ms ?? 0));
-    }
-    this.owner[key] = owner;
-  }
-  slide(block, from) {
-    if (!block?.isConnected || !from.width) return;
-    const to = block.getBoundingClientRect(), dx = from.left - to.left, dy = from.top - to.top;
-    if (Math.abs(dx) + Math.abs(dy) > 1)
-      block.animate([{ transform: `translate(${dx}px, ${dy}px)`, zIndex: 2 }, { transform: "none", zIndex: 2 }], { duration: SLIDE_MS, easing: "cubic-bezier(.3, 0, .2, 1)" });
-  }
-  drawStrip(partitions, names) {
-    if (!this.strip) {
-      this.strip = make("canvas", "strip");
-      this.strip.setAttribute("role", "img");
-      this.list.replaceWith(this.strip);
-    }
-    const rows = new Map(names.map((name, row) => [name, row])), tall = 10;
-    Object.assign(this.strip, { width: partitions.length, height: tall * Math.max(1, names.length) });
-    const pen = this.strip.getContext("2d"), target = 1000 * (state().target_s || 1), paint = [css("calm"), css("warm"), css("hot")];
-    pen.fillStyle = css("grid");
-    names.forEach((_, row) => pen.fillRect(0, row * tall + tall - 1, partitions.length, 1));
-    partitions.forEach(([, [owner, , , wait]], column) => {
-      pen.fillStyle = paint[wait < target / 2 ? 0 : wait < target ? 1 : 2];
-      if (rows.has(owner)) pen.fillRect(column, rows.get(owner) * tall, 1, tall - 1);
-    });
-    this.strip.setAttribute("aria-label", `${partitions.length} partitions (left to right) on ${names.length} replicas (top to bottom)`);
-  }
-}
-
 // Panels C to E: lines over the last minute.
-const charts = [];
-const LINES = {
-  latency: [["p50", "a"], ["p99", "c"], ["max", "b"], ["max, compared run", "muted"]],
-  arrivals: [["arrivals", "a"], ["forecast", "b"], ["10 %", "b"], ["90 %", "b"]],
-  replicas: [["needed (arrivals / μ)", "muted"], ["requested", "a"], ["ready", "good"]],
+const LINES = { // words, colour, whether the legend lists it
+  latency: [["p50", "a", true], ["p99", "c", true], ["max; vertical lines are plans", "b", true], ["", "muted"]],
+  arrivals: [["arrivals", "a", true], ["forecast with its 10–90 % band", "b", true], ["", "b"], ["", "b"]],
+  replicas: [["needed (arrivals / μ)", "muted", true], ["requested", "a", true], ["ready", "good", true]],
 };
-const axis = more => ({ stroke: () => css("muted"), font: "11px system-ui, sans-serif", ticks: { show: false }, grid: { stroke: () => css("grid"), width: 1 }, ...more });
 function chart(name, options) {
-  const element = $(`chart-${name}`), stepped = uPlot.paths.stepped({ align: 1 });
   const series = LINES[name].map(([, colour], place) => ({
-    stroke: () => css(colour), points: { show: false }, width: 1.8, spanGaps: true,
-    paths: name === "replicas" ? stepped : undefined,
+    stroke: () => css(colour), points: { show: false }, spanGaps: true, dash: colour === "muted" ? [4, 4] : undefined,
+    width: name === "arrivals" && place > 1 ? 0 : 1.8,
+    paths: name === "replicas" ? uPlot.paths.stepped({ align: 1 }) : undefined,
     fill: name === "replicas" && place === 1 || name === "arrivals" && !place ? () => css("band") : undefined,
-    dash: colour === "muted" ? [4, 4] : undefined,
-    ...(name === "arrivals" && place > 1 ? { width: 0, dash: undefined } : {}),
   }));
-  const made = new uPlot({
-    width: element.clientWidth, height: 130, legend: { show: false }, padding: [8, 8, 0, 0], cursor: { y: false, points: { show: false }, drag: { x: false } },
-    scales: { x: { time: false, range: () => view }, ...options.scales }, series: [{}, ...series], bands: options.bands,
-    axes: [axis({ size: 24, space: 60, values: (u, splits) => splits.map(timeOf) }), axis({ size: 46, space: 24, ...options.y })],
-    hooks: { draw: [u => options.marks?.(u)] },
-  }, [[], ...series.map(() => [])], element);
-  new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: 130 })).observe(element);
-  charts.push(made);
-  LINES[name].slice(0, name === "arrivals" ? 2 : name === "latency" ? 3 : undefined).forEach(([words, colour]) => {
+  for (const [words, colour, isListed] of LINES[name]) if (isListed) {
     const key = make("i");
     key.style.setProperty("--line", `var(--${colour})`);
-    $(`legend-${name}`).append(key, `${words}${words === "forecast" ? " with its 10–90 % band" : ""}`);
-  });
-  return made;
+    $(`legend-${name}`).append(key, words);
+  }
+  return plot($(`chart-${name}`), {
+    height: 130, cursor: { drag: { x: false } }, series: [{}, ...series], ...options,
+    scales: { x: { time: false, range: () => view }, ...options.scales },
+    axes: [axis({ size: 24, space: 60, values: (u, splits) => splits.map(timeOf) }), axis({ size: 46, space: 24, ...options.y })],
+  }, [[], ...series.map(() => [])]);
 }
 let view = [-WINDOW_S, 0];
-const line = (u, from, to, colour, dash) => {
-  u.ctx.save();
-  Object.assign(u.ctx, { strokeStyle: css(colour), lineWidth: devicePixelRatio });
-  u.ctx.setLineDash(dash.map(length => length * devicePixelRatio));
-  u.ctx.beginPath();
-  u.ctx.moveTo(...from);
-  u.ctx.lineTo(...to);
-  u.ctx.stroke();
-  u.ctx.restore();
-};
 function markPlans(u) {
-  const { left, top, width, height } = u.bbox, target = u.valToPos(1000 * (state().target_s || 1), "y", true);
-  if (hasLatencies()) line(u, [left, target], [left + width, target], "bad", [5, 3]);
+  const { left, top, width, height } = u.bbox;
+  if (hasLatencies()) across(u, 1000 * state().target_s);
   for (const [us, , moved] of Object.values(state().plans ?? {})) {
     const x = u.valToPos(us / 1e6 - runs[0].origin, "x", true);
-    if (x >= left && x <= left + width) line(u, [x, moved ? top : top + height * .85], [x, top + height], moved ? "c" : "muted", [2, 2]);
+    u.ctx.fillStyle = moved ? css("c") : css("muted");
+    if (x >= left && x <= left + width) u.ctx.fillRect(x, moved ? top : top + height * .85, devicePixelRatio, height);
   }
 }
-const logDecades = (u, at, low, high) => [1, 10, 100, 1000, 10000, 100000].flatMap(power => [power, 3 * power]).filter(value => value >= low && value <= high);
 const hasLatencies = () => Object.values(state().latency ?? {}).some(row => row[2] !== null);
 const charted = {
-  latency: chart("latency", { marks: markPlans, y: { splits: logDecades, filter: (u, splits) => splits, values: (u, splits) => splits.map(value => number(value)) },
-    scales: { y: { distr: 3, range: (u, low, high) => [Math.max(1, (low ?? 10) * .8), Math.max(high ?? 0, 1000 * (state().target_s || 1)) * 1.4] } } }),
-  arrivals: chart("arrivals", { bands: [{ series: [4, 3], fill: () => `${css("b")}30` }], scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.1)] } } }),
+  latency: chart("latency", {
+    hooks: { draw: [markPlans] }, y: { ...decimal, values: (u, splits) => splits.map(format) },
+    scales: { y: { distr: 3, range: (u, low, high) => logRange(u, Math.max(1, low ?? 10), Math.max(high ?? 0, 1000 * (state().target_s || 1))) } },
+  }),
+  arrivals: chart("arrivals", { bands: [{ series: [4, 3], fill: () => pale("b") }], scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.1)] } } }),
   replicas: chart("replicas", { y: { incrs: [1, 2, 5, 10, 20, 50] }, scales: { y: { range: (u, low, high) => [0, Math.max(2, high * 1.15)] } } }),
 };
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach(one => one.redraw(false, true)));
 
 // The state of the first run is what all panels but B show.
 const runs = [new Run("")], state = () => runs[0].state;
@@ -294,50 +158,35 @@ function drawCharts(now) {
 }
 
 const WORDS = { up: "scale out", down: "scale in", reassign: "move partitions", "no-change": "no change" };
-function sentence(row) {
-  const moves = row.moves.length ? `; ${row.moves.slice(0, 6).map(([number, owner]) => `p${number} → ${owner}`).join(", ")}${row.moves.length > 6 ? " and more" : ""}` : "";
-  return row.action === "no-change" ? `${WORDS[row.action]} ×${row.times}` : `${WORDS[row.action] ?? row.action}${row.before === row.after ? "" : ` ${row.before} → ${row.after}`}${moves}`;
+function sentence({ action, times, replicas: [before, after], moves }) {
+  if (action === "no-change") return `${WORDS[action]} ×${times}`;
+  const listed = moves.slice(0, 6).map(([number, owner]) => `p${number} → ${owner}`).join(", ");
+  return `${WORDS[action] ?? action}${before === after ? "" : ` ${before} → ${after}`}${listed && `; ${listed}`}${moves.length > 6 ? " and more" : ""}`;
 }
-function drawDecisions(now) {
-  const rows = Object.entries(now.decisions ?? {}).sort((a, b) => b[0] - a[0]), list = $("decisions");
+function drawDecisions({ decisions = {} }) {
+  const rows = Object.entries(decisions).sort((a, b) => b[0] - a[0]), list = $("decisions");
   const shown = new Map([...list.children].map(item => [item.dataset.number, item]));
-  for (const [key, item] of shown) if (!(key in (now.decisions ?? {}))) item.remove();
+  for (const [key, item] of shown) if (!(key in decisions)) item.remove();
   rows.forEach(([key, row], place) => {
-    let item = shown.get(key);
-    const text = JSON.stringify(row);
-    if (!item || item.dataset.row !== text) {
-      const fresh = decisionItem(key, row);
-      fresh.dataset.row = text;
-      fresh.firstChild.open = item?.firstChild.open ?? false;
-      if (item?.contains(document.activeElement)) { item.replaceWith(fresh); fresh.querySelector("summary").focus(); } else item?.remove();
-      item = fresh;
-    }
+    const item = shown.get(key) ?? make("li"), text = JSON.stringify(row);
+    if (!item.firstChild) item.appendChild(make("details")).append(make("summary"));
+    if (item.dataset.row !== text) fillDecision(item, row);
+    Object.assign(item.dataset, { number: key, row: text });
     if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null);
   });
   const newest = rows.find(([, row]) => row.action !== "no-change");
   if (newest && +newest[0] > spoken) {
     spoken = +newest[0];
-    $("said").textContent = `${timeOf(newest[1].at_us / 1e6 - runs[0].origin)}: ${sentence(newest[1])}`;
+    setText($("said"), `${timeOf(newest[1].at_us / 1e6 - runs[0].origin)}: ${sentence(newest[1])}`);
   }
 }
-function decisionItem(key, row) {
-  const item = make("li", row.action === "no-change" ? "same" : row.action), details = item.appendChild(make("details"));
-  item.dataset.number = key;
-  const summary = details.appendChild(make("summary"));
-  summary.append(`${timeOf(row.at_us / 1e6 - runs[0].origin)} `, make("span", "verb", sentence(row)), `: ${row.why}`, row.effect ? ` After 10 s: ${row.effect}.` : "");
-  if (!row.compared.length) details.append(make("p", "note", "This policy follows a rule: it compares no plans."));
-  else {
-    const table = details.appendChild(make("table"));
-    table.append(make("caption", "unseen", "Plans that were compared, the chosen one first"));
-    const head = table.appendChild(make("thead")).appendChild(make("tr"));
-    ["replicas", "moved", "in time", "cost, replica-seconds"].forEach(name => head.append(make("th", "", name)));
-    const body = table.appendChild(make("tbody"));
-    row.compared.forEach(([replicas, moved, inTime, cost], place) => {
-      const line = body.appendChild(make("tr", place ? "" : "chosen"));
-      [replicas, moved, percent(inTime), number(cost, 1)].forEach(text => line.append(make("td", "", String(text))));
-    });
-  }
-  return item;
+function fillDecision(item, row) {
+  item.className = row.action === "no-change" ? "same" : row.action;
+  const effect = row.effect.length ? ` After 10 s: ${row.waiting} → ${row.effect[0]} events waiting, ${row.effect[1]} ready.` : "";
+  const notes = row.compared.map((plan, place) => `${place ? "not chosen" : "chosen"}: ${plan.replicas} replicas, ${plan.moved} moved: ${percent(plan.in_sla)} in time at cost ${number(plan.cost_s, 1)} replica-seconds`);
+  const [details] = item.children, [summary] = details.children;
+  summary.replaceChildren(`${timeOf(row.at_us / 1e6 - runs[0].origin)} `, make("span", "verb", sentence(row)), `: ${row.why}.${effect}`);
+  details.replaceChildren(summary, ...(notes.length ? notes : ["This policy follows a rule: it compares no plans."]).map(text => make("p", "note", text)));
 }
 function drawPartition(now) {
   const row = selected === null ? null : now.partitions?.[selected];

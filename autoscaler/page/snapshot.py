@@ -1,27 +1,17 @@
 """The state of a group as one JSON object, whose differences are JSON merge patches (RFC 7386)."""
 
-from collections.abc import Callable
-from statistics import median
 from typing import Any, Final
 
 import msgspec
 
+from autoscaler.page.decisions import Decided
 from autoscaler.page.state import DEAD_SHOWN_US, LiveState, Second, TickSums, ranks
-from contracts.events import Timeline
 from contracts.journal import ReplicaChange
 
 PHASES: Final = {
     ReplicaChange.REQUESTED: "starting", ReplicaChange.STARTED: "starting", ReplicaChange.READY: "ready",
     ReplicaChange.ADOPTED: "ready", ReplicaChange.DRAINED: "draining", ReplicaChange.START_FAILED: "dead",
 }  # fmt: skip
-STAGES: Final[dict[str, Callable[[Timeline], tuple[int | None, int | None]]]] = {
-    "order": lambda at: (at.placed_us, at.accepted_us),
-    "wait": lambda at: (at.accepted_us or at.placed_us, at.received_us),
-    "payment": lambda at: (at.received_us, at.done_us),
-    "shipment": lambda at: (at.done_us, at.shipped_us),
-    "notification": lambda at: (at.shipped_us or at.done_us, at.notified_us),
-}
-"""Stage → its begin and end in a timeline."""
 
 
 def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
@@ -30,7 +20,7 @@ def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
     more: further keys, such as title and phase.
     """
     tick, newest, target_s = state.tick, state.newest, state.latency_target_s
-    pauses = state.handovers.pauses_s
+    pauses = state.pauses_s
     found: dict[str, Any] = {
         "now_us": now_us,
         "first_us": state.first_us or 0,
@@ -38,15 +28,14 @@ def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
         "done": state.done,
         "in_time": state.in_sla,
         "worst_ms": round(state.worst_s * 1e3),
-        "letters": len(state.dead_letters),
         "policy": newest.policy if newest else "",
         "service_rate": round(tick.service_rate, 2) if tick else 0,
         "requested": newest.requested_replicas if newest else 0,
         "ready": newest.ready_replicas if newest else 0,
         "cost_s": round(state.cost_s, 1),
         "epoch": newest.epoch if newest else 0,
-        "moved": state.handovers.moved,
-        "pause_ms": round(state.handovers.longest_pause_s * 1e3),
+        "moved": state.moved,
+        "pause_ms": round(state.longest_pause_s * 1e3),
         "problems": list(state.problems),
         "incidents": list(state.incidents),
         "partitions": _partitions(state),
@@ -58,8 +47,7 @@ def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
             str(plan.epoch): [plan.at_us, plan.action, plan.moved, round(pauses.get(plan.epoch, 0.0) * 1e3)]
             for plan in state.plans
         },
-        "decisions": {str(number): msgspec.to_builtins(row) for number, row in state.decisions.rows.items()},
-        "stages": _stages(state),
+        "decisions": {str(number): _decision_row(row) for number, row in state.decisions.rows.items()},
     }
     return found | more
 
@@ -112,16 +100,9 @@ def _latency_row(second: Second) -> list[Any]:
     return [*([round(value * 1e3, 1) for value in known] if known else [None] * 3), second.done, second.late]
 
 
-def _stages(state: LiveState) -> dict[str, float]:
-    """Return stage → median time in ms, of the stages that timelines cover."""
-    rows = {}
-    for name, span in STAGES.items():
-        spans = [
-            (end - begin) / 1e3 for begin, end in map(span, state.timelines) if begin is not None and end is not None
-        ]
-        if spans:
-            rows[name] = round(median(spans), 1)
-    return rows
+def _decision_row(row: Decided) -> dict[str, Any]:
+    """Return a decision. Its effect is an empty list until it is known."""
+    return msgspec.to_builtins(row) | {"effect": list(row.effect or ())}  # type: ignore[no-any-return]
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

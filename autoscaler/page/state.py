@@ -1,66 +1,19 @@
 """Fold journal entries, progress reports and finished events into the state of one group."""
 
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 from math import ceil
 from threading import Lock
 from typing import Final, NamedTuple
 
 from autoscaler.page.decisions import Decisions
-from contracts.events import Timeline
 from contracts.journal import ExpectedArrivals, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.progress import COUNTS_WITHIN_TARGET, Progress
 
-WINDOW_S: Final = 5.0
-"""Length of the window of latency figures, in seconds. It has enough events for a p99, and still shows bursts."""
 HISTORY: Final = 120
 """Maximum number of ticks, and of seconds with latencies, in the curves."""
-SECONDS: Final = 60
-"""Length of the handover curve, in seconds."""
-TIMELINES: Final = 300
-"""Number of the newest finished events from which the times of the stages are computed."""
 DEAD_SHOWN_US: Final = 8_000_000
 """Time for which a replica that died stays in the state, µs."""
-
-
-@dataclass(slots=True)
-class Handovers:
-    """Handovers of a run so far, and the worst latency of each second, to show whether moves delay events."""
-
-    worst_s: dict[int, float] = field(default_factory=dict)
-    """Second since 1970 → highest latency of the events finished in it."""
-    moves_by_second: Counter[int] = field(default_factory=Counter)
-    """Second since 1970 → number of partitions moved by plans that were written in it."""
-    moved: int = 0
-    plans: int = 0
-    """Number of plans that moved a partition."""
-    pauses_s: dict[int, float] = field(default_factory=dict)
-    """Epoch of the plan → longest time for which a partition that it moved was not served, as replicas report it."""
-
-    @property
-    def longest_pause_s(self) -> float:
-        """Longest pause of all handovers so far; 0 without any."""
-        return max(self.pauses_s.values(), default=0.0)
-
-    def curve(self) -> list[tuple[float, int]]:
-        """Return worst latency and moved partitions of each of the last SECONDS seconds, oldest first."""
-        seconds = [*self.worst_s, *self.moves_by_second]
-        newest = max(seconds, default=-1)
-        first = max(min(seconds, default=0), newest - SECONDS + 1)
-        return [(self.worst_s.get(at, 0.0), self.moves_by_second[at]) for at in range(first, newest + 1)]
-
-    def record_plan(self, plan: PlanWritten) -> None:
-        """Record one plan."""
-        self.moved += plan.moved
-        self.plans += plan.moved > 0
-        if plan.moved:
-            self.moves_by_second[plan.at_us // 1_000_000] += plan.moved
-
-    def record_progress(self, progress: Progress) -> None:
-        """Record the pauses in the progress report of one replica."""
-        for rebalance in progress.recent_rebalances:
-            if rebalance.taken and rebalance.pause_us > 0:
-                self.pauses_s[rebalance.epoch] = max(self.pauses_s.get(rebalance.epoch, 0.0), rebalance.pause_us / 1e6)
 
 
 class TickSums(NamedTuple):
@@ -90,16 +43,9 @@ class LiveState:
     """State of the run so far. Latencies are in seconds, from an event's scheduled time until Payment is done."""
 
     latency_target_s: float
-    finished: set[str] = field(default_factory=set)
-    dead_letters: set[str] = field(default_factory=set)
     done: int = 0
     in_sla: int = 0
     worst_s: float = 0.0
-    first_done_us: int | None = None
-    last_done_us: int = 0
-    recent: deque[tuple[float, float]] = field(default_factory=deque)
-    """Pairs (monotonic time of reading in s, latency in s) of the events in the window, oldest first."""
-    timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=TIMELINES))
     seconds: dict[int, Second] = field(default_factory=dict)
     """Second since 1970 → events finished in it; the newest HISTORY."""
     sums: deque[TickSums] = field(default_factory=lambda: deque(maxlen=HISTORY))
@@ -112,7 +58,7 @@ class LiveState:
     """Time of the first entry, µs since 1970."""
     cost_s: float = 0.0
     """Requested replicas, summed over the time between ticks: replica-seconds."""
-    plans: deque[PlanWritten] = field(default_factory=lambda: deque(maxlen=20))
+    plans: deque[PlanWritten] = field(default_factory=lambda: deque(maxlen=HISTORY))
     owners: dict[int, str] = field(default_factory=dict)
     """Partition → owner by the newest plan, or by the newest tick if plans assign no partitions."""
     replicas: dict[str, ReplicaChange] = field(default_factory=dict)
@@ -122,7 +68,12 @@ class LiveState:
     startup_us: int = 0
     """Time from request to ready of the replica that became ready last, µs; 0: unknown."""
     incidents: deque[str] = field(default_factory=lambda: deque(maxlen=5))
-    handovers: Handovers = field(default_factory=Handovers)
+    moved: int = 0
+    """Partitions moved by all plans."""
+    moving_plans: int = 0
+    """Number of plans that moved a partition."""
+    pauses_s: dict[int, float] = field(default_factory=dict)
+    """Epoch of the plan → longest time for which a partition that it moved was not served, as replicas report it."""
     decisions: Decisions = field(default_factory=Decisions)
     reported: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     """Replica → incarnation and `latencies` of its newest progress report."""
@@ -130,42 +81,31 @@ class LiveState:
     """Held by a thread that changes or reads the state while other threads do."""
 
     @property
+    def longest_pause_s(self) -> float:
+        """Longest pause of all handovers so far; 0 without any."""
+        return max(self.pauses_s.values(), default=0.0)
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """Problems that the autoscaler reported at its newest tick."""
         return self.newest.problems if self.newest else ()
 
-    def percentiles(self) -> tuple[float, float, float] | None:
-        """Return median, p99 and maximum latency of the window in s; None without events."""
-        return ranks([latency for _, latency in self.recent])
-
-    def record_finished(self, order_id: str, timeline: Timeline, now: float) -> None:
-        """Record one finished event. Duplicates are ignored."""
-        if order_id in self.finished or timeline.done_us is None:
-            return
-        self.finished.add(order_id)
-        self.timelines.append(timeline)
-        latency = (timeline.done_us - timeline.intended_us) / 1e6
-        self.recent.append((now, latency))
-        self.record_latency(timeline.done_us, latency)
-
     def record_latency(self, done_us: int, latency_s: float) -> None:
         """Record one latency."""
         self.done += 1
-        self.first_done_us = min(self.first_done_us or done_us, done_us)
-        self.last_done_us = max(self.last_done_us, done_us)
         in_sla = latency_s <= self.latency_target_s
         self.in_sla += in_sla
         self.worst_s = max(self.worst_s, latency_s)
-        number = done_us // 1_000_000
-        self.handovers.worst_s[number] = max(self.handovers.worst_s.get(number, 0.0), latency_s)
-        second = self._second(number)
+        second = self._second(done_us // 1_000_000)
         second.latencies_s.append(latency_s)
         second.done += 1
         second.late += not in_sla
 
     def record_progress(self, progress: Progress, *, count_events: bool = False) -> None:
         """Record one progress report. count_events: whether finished events are known from these reports alone."""
-        self.handovers.record_progress(progress)
+        for rebalance in progress.recent_rebalances:
+            if rebalance.taken and rebalance.pause_us > 0:
+                self.pauses_s[rebalance.epoch] = max(self.pauses_s.get(rebalance.epoch, 0.0), rebalance.pause_us / 1e6)
         incarnation, before = self.reported.get(progress.replica, ("", ()))
         if not count_events or not progress.latencies:
             return
@@ -189,16 +129,12 @@ class LiveState:
                 self._record_tick(entry)
             case PlanWritten():
                 self.plans.append(entry)
-                self.handovers.record_plan(entry)
+                self.moved += entry.moved
+                self.moving_plans += entry.moved > 0
                 self.owners = dict(entry.assignment or {})
             case ReplicaChanged():
                 self._record_change(entry)
         self.decisions.record(entry)
-
-    def drop_expired(self, now: float) -> None:
-        """Drop latencies that are older than the window."""
-        while self.recent and self.recent[0][0] < now - WINDOW_S:
-            self.recent.popleft()
 
     def _record_tick(self, tick: TickRecord) -> None:
         if self.newest is not None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from report.decisions import Explained, select
-from report.decisions import explain as explained
+from autoscaler.page.decisions import Decided
 from tailpack.cli.options import AsJson, group_settings, print_json
+from tailpack.decisions import explain as explained
+from tailpack.decisions import lines, select
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ def explain(
         _print(found)
 
 
-def _print(found: list[Explained]) -> None:
+def _print(found: list[Decided]) -> None:
     for one in found:
-        for text in one.lines():
+        for text in lines(one):
             typer.echo(text)
 
 

@@ -94,9 +94,8 @@ def test_equal_decisions_are_one_row_and_a_change_has_moves_alternatives_and_lat
     state = folded([*SCALE_OUT, tick(14, ("payment-0", "payment-1"), ready_replicas=2, epoch=2)], 14)
     same, change, _ = state["decisions"].values()
     assert (same["action"], same["times"], same["why"]) == ("no-change", 3, "nothing is at risk")
-    assert (change["before"], change["after"], change["moves"]) == (1, 2, [[1, "payment-1"]])
-    assert change["compared"] == [[2, 1, 1.0, 3.0]]
-    assert change["effect"] == "18 → 18 events waiting, 2 ready"
+    assert (change["replicas"], change["moves"], change["effect"]) == ([1, 2], [[1, "payment-1"]], [18, 2])
+    assert change["compared"] == [{"replicas": 2, "moved": 1, "in_sla": 1.0, "cost_s": 3.0}]
 
 
 def test_a_tick_has_arrivals_needed_replicas_and_the_forecast_as_rates() -> None:

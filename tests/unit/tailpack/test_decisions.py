@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from contracts.journal import PartitionState, PlanAlternative, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from report.decisions import explain, select
+from tailpack.decisions import explain, lines, select
 from tailpack.errors import TailpackError
 
 START_S = 1_767_225_600
@@ -42,7 +42,7 @@ JOURNAL = [
 def test_a_change_has_its_moves_reason_alternatives_and_effect_and_no_changes_are_folded():
     before, change, after = explain(JOURNAL)
     assert (before.times, after.times) == (5, 12)
-    assert [*change.lines()] == [
+    assert [*lines(change)] == [
         "00:00:05  up 1 → 2 replicas, plan 2; 1 moved: p1 → payment-1",
         "  why       reason 5",
         "  compared  2 replicas, 1 moved: 100 % in time at cost 3.1",

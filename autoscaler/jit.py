@@ -12,7 +12,7 @@ R = TypeVar("R")
 def compiled(function: Callable[P, R], calls: Sequence[Callable[..., Any]] = ()) -> Callable[P, R]:
     """Return `function` as machine code. It may use only numbers, numpy arrays, compiled functions and `calls`.
 
-    calls: plain functions that `function` calls. They become part of its machine code. Python still interprets them.
+    calls: plain functions that `function` calls. They become part of its machine code, and stay Python elsewhere.
 
     The machine code is cached next to the module, so only the first call on a computer waits seconds
     for the compiler. An image contains the cache, which also works on a read-only file system. The compiler is

@@ -188,3 +188,7 @@ class Decision:
     """Problem of the policy, if the fallback made this decision; else empty."""
     expected: Forecast | None = None
     """The arrivals that the policy expects; None: it makes no forecast."""
+    rails: tuple[str, ...] = ()
+    """Limits that changed what the policy wanted, the innermost first."""
+    uncapped: int = 0
+    """Replica count that the policy wanted without these limits; 0: none was binding."""

@@ -40,6 +40,8 @@ def decision_record(observation: GroupObservation, decision: Decision, *, epoch:
         requested_replicas=observation.requested_replicas,
         planned_replicas=decision.plan.count,
         epoch=epoch,
+        rails=decision.rails,
+        uncapped=decision.uncapped,
         alternatives=tuple(PlanAlternative(**plan._asdict()) for plan in decision.alternatives),
         expected=None if decision.expected is None else ExpectedArrivals(**decision.expected._asdict()),
     )

@@ -54,6 +54,8 @@ class _Tick(msgspec.Struct, frozen=True, kw_only=True):
     planned_replicas: Count
     epoch: Epoch
     alternatives: tuple[PlanAlternative, ...] = ()
+    rails: tuple[str, ...] = ()
+    uncapped: Count = 0
     missing: str | None = None
     problems: tuple[str, ...] = ()
     expected: ExpectedArrivals | None = None

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 MAX_BATCH_MB: Final = 4
 """Default of the largest size of an unpacked batch. While its records are copied, a process needs twice as much."""
 MAX_POLL_BYTES: Final = 8_000_000
-"""Bytes of records that one poll returns, and that wait in a consumer. The batch that reaches this limit is extra."""
+"""Limit of the bytes that one poll returns and that wait in a consumer. The batch that reaches it is included."""
 MAX_POLL_RECORDS: Final = 5_000
 _FIRST_BUFFER_BYTES: Final = 4096
 _BUFFER_GROWTH: Final = 8

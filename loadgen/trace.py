@@ -25,7 +25,7 @@ MAX_PARTITIONS: Final = 10_000
 MAX_CELLS: Final = 20_000_000
 """Largest table of a trace in memory, seconds × partitions."""
 MAX_EVENTS: Final = 10_000_000
-"""Events in one second of one column. A larger number is treated as an error."""
+"""Most events in one second of one column. A larger number is treated as an error."""
 HASH_MULTIPLIER: Final = 0x9E3779B97F4A7C15
 """Multiplier that spreads consecutive numbers: 2^64 divided by the golden ratio (Knuth)."""
 

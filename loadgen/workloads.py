@@ -22,7 +22,7 @@ class Workload:
     counts: Callable[[], IntArray]
     """Events per second, shape (duration_s,), or (duration_s, partitions) with an own table."""
     rule: Callable[[IntArray], IntArray] | None = None
-    """Computes the own table from events per second, if it is a rule. Shape (seconds,) → (seconds, partitions)."""
+    """Computes the table from events per second, if a rule defines it. Shape (seconds,) → (seconds, partitions)."""
     repeats: bool = False
     """Whether it begins again at its end."""
 

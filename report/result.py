@@ -264,7 +264,7 @@ class RebalanceRecord(msgspec.Struct, frozen=True, kw_only=True):
     pause_s: float | None
     """Longest wait of an event since the plan, or since the previous owner's last event if later."""
     plan_to_ready_s: float | None
-    """Time from the plan until the last of these events was served."""
+    """Time from the plan until the last event that had waited was served."""
 
 
 class Rebalances(msgspec.Struct, frozen=True, kw_only=True, rename=REBALANCE_JSON_KEYS):

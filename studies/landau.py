@@ -21,7 +21,7 @@ THE_TWELVE: Final = (*EXISTING, "mwf", "mbf", "mwfp", "mbfp")
 """All compared packers. CBS of a packer: its number of consumers, divided by the smallest of all twelve, minus 1."""
 ALWAYS_PARETO_OPTIMAL: Final = ("mbf", "mbfp", "mwf")
 HEADLINES: Final = {5: (-0.55, 0.118), 25: (-0.23, 0.088)}
-"""Largest step δ of a load → MWF's Rscore, relative to the smallest of the existing eight, and MWF's CBS."""
+"""Largest step δ of a load → MWF's Rscore, relative to the smallest of EXISTING minus 1, and its CBS."""
 PARTITIONS: Final = 200
 """Number of partitions of the published streams, according to the paper's data."""
 TOLERANCE: Final = 0.005

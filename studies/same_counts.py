@@ -14,7 +14,7 @@ from bench.matrix import Job, Row, simulate_job
 SAME_COUNTS: Final = "its counts, placed by the group's assignor"
 """Mode in which a second run has the policy's counts at the same times, and the group places the partitions."""
 BY_CHANCE: Final = "its counts; chance determines which partitions move"
-"""The same mode with an assignor that fixes only the number of moves. In Kafka the order of a hash set determines
+"""As SAME_COUNTS, with an assignor that fixes only the number of moves. In Kafka the order of a hash set determines
 which partitions move; here the seed does."""
 
 

@@ -9,6 +9,8 @@ from autoscaler.page.decisions import NO_CHANGE, Decided, Decisions
 from contracts.journal import JournalEntry
 from report.wording import duration, share
 
+WOULD: Final = "would: "
+"""Begin of the reasons of an autoscaler that only observes."""
 DAY_S: Final = 86_400
 MOVED_LISTED: Final = 8
 
@@ -25,11 +27,14 @@ def lines(one: Decided) -> Iterator[str]:
     """Yield a decision as lines of text, the first of which has time and change."""
     before, after = one.replicas
     what = f"{one.action} {before} → {_replicas(after)}" if before != after else one.action
+    what = f"would {what}" if one.why.startswith(WOULD) else what
     what = f"no change ×{one.times} at {_replicas(after)}" if one.action == NO_CHANGE else what
     moves = [f"p{partition} → {owner}" for partition, owner in one.moves]
     moved = ", ".join(moves[:MOVED_LISTED]) + (", …" if len(moves) > MOVED_LISTED else "")
     yield f"{clock(one.at_us)}  {what}, plan {one.epoch}" + (f"; {len(moves)} moved: {moved}" if moves else "")
     yield f"  why       {one.why}"
+    if one.rails:
+        yield f"  rails     {', '.join(one.rails)}; without: {_replicas(one.uncapped)}"
     for plan in one.compared:
         result = f"{share(plan.in_sla)} in time at cost {plan.cost_s:.1f}"
         yield f"  compared  {_replicas(plan.replicas)}, {plan.moved} moved: {result}"

@@ -22,7 +22,7 @@ MESSAGES: Final[dict[str, dict[str, str | list[str]]]] = {
     "MetricValue": {"metricName": "string", "metricValue": "int64", "metricValueFloat": "double"},
     "GetMetricsResponse": {"metricValues": ["MetricValue"]},
 }
-"""Messages of KEDA's externalscaler.proto: name → fields, numbered from 1 in this order. A list means repeated.
+"""Messages of KEDA's externalscaler.proto: name → fields, numbered from 1 in this order. A list: repeated.
 Generated code would tie protobuf's release to that of a compiler. Protobuf ignores other fields that KEDA sends."""
 METRIC: Final = "tailpack-planned-replicas"
 TARGET: Final = 1

@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from autoscaler.controller import Controller
+from autoscaler.live.conditions import Conditions
 from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loop import STEP_S, Loop, warm_up_policy
-from autoscaler.live.metrics import LAST_TICK, LEADING, REBALANCE_TIME, TICK, Metrics
+from autoscaler.live.metrics import LAST_TICK, LEADING, REBALANCE_TIME, STATUS, TICK, Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
+from autoscaler.live.rails import railed, rails_of
+from autoscaler.live.scale_ups import ScaleUps
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.sides import Acting, Observing
 from autoscaler.live.web import Source, serving
@@ -43,7 +46,8 @@ MAX_MISSED_TICKS: Final = 3
 
 def policy_config_of(settings: AutoscalerSettings) -> PolicyConfig:
     """Return the configuration of the policy. Raises ValueError."""
-    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime))
+    fallback = rails_of(settings.rails)[0].fallback
+    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime), fallback)
 
 
 def launcher_from(
@@ -97,6 +101,9 @@ class LiveAutoscaler:
             reports=lambda: self._side.reports(),  # noqa: PLW0108  created below
             more=partial(self._describe, settings.group_in(connection.namespace)),
         )
+        show = self._metrics[STATUS].labels
+        self._conditions = Conditions(settings.act, settings, lambda kind, value: show(kind).set(value))
+        self._scale_ups = ScaleUps()
         source = Source(
             last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  created below
             plan=lambda: self._group.page(),  # noqa: PLW0108
@@ -105,6 +112,7 @@ class LiveAutoscaler:
             tick_limit_s=MAX_MISSED_TICKS * settings.decision_interval_s,
             problems=lambda: self._problems.current,
             unhealthy_reason=lambda: self._problems.unhealthy_reason,
+            conditions=lambda: self._conditions.current,
             targets=lambda: self._side.targets(),  # noqa: PLW0108
             hold=lambda: str(self._side.hold or ""),
             live=page.feed,
@@ -130,11 +138,12 @@ class LiveAutoscaler:
         else:
             self._side = Observing(connection, settings, self._offsets, **parts)
         self._group: Any = self._side.group
-        policy = self._side.limit(config.policy)
+        policy = self._side.limit(railed(config.policy, settings.rails, settings, settings.replica_prefix))
         self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
         self._decisions = LiveJournal(
             record, self._group.status, policy.name, self._problems, act=settings.act, say=log.info
         )
+        self._decisions.observed = self._conditions.observe
         self._controller = Controller(self._group, policy, self._decisions)
         steps = round(PERSISTENT_TICKS * settings.decision_interval_s / STEP_S)
         self._run_step = partial(self._problems.run_step, fatal=FencedError)
@@ -204,6 +213,11 @@ class LiveAutoscaler:
             self._decisions.record_not_ready(NotReadyError(failure))
         self._metrics[LEADING].set(self._group.leads)
         self._side.after_tick()
+        tick, problems = self._decisions.recent[-1], self._problems.current
+        self._conditions.update(tick, self._side.hold, problems, leads=self._group.leads)
+        if self._settings.acts:
+            self._scale_ups.observe(tick)
+            self._problems.report("scale-ups", self._scale_ups.problem)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()
 

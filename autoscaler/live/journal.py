@@ -23,7 +23,7 @@ from contracts.topics import Topic, qualified
 MAX_RECENT_DECISIONS: Final = 100
 """Most decisions that are kept in memory for the page /decisions."""
 MAX_RECENT_PARTITIONS: Final = 100_000
-"""Most partitions in these decisions together. The newest decision is always kept."""
+"""Most partitions in all recent decisions together. The newest decision is always kept."""
 ACKNOWLEDGEMENT_TIMEOUT_S: Final = 5.0
 """Time without an acknowledgement after which a problem is reported."""
 QUEUE_KB: Final = 65_536
@@ -110,12 +110,15 @@ class LiveJournal:
         self._record, self._status, self._policy, self._problems = record, status, policy, problems
         self._act, self._say, self._stamp_us, self._clock = act, say, stamp_us, clock
         self._tick = 0
+        self.observed: Callable[[GroupObservation], None] = lambda _: None
+        """Gets each observation on which a decision was made."""
         self.recent: deque[TickRecord] = deque(maxlen=MAX_RECENT_DECISIONS)
         """Newest decisions, oldest first."""
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with its observation. Report the policy's fault if the fallback made the decision."""
         self._problems.report("policy", decision.fault, unhealthy_after=PERSISTENT_TICKS)
+        self.observed(observation)
         if self._act != "on":
             decision = replace(decision, reason=f"would: {decision.reason}")
         if decision.action is not Action.NO_CHANGE:

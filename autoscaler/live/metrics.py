@@ -38,6 +38,7 @@ PLANS: Final = counter(
     "action",
 )
 PAUSED: Final = gauge("tailpack_paused", "", "1: an operator has paused changes of this kind, or `pin`", "direction")
+STATUS: Final = gauge("tailpack_status", "", "Conditions of /status; 1: true, 0: false, NaN: unknown", "condition")
 CHANGES: Final = counter("tailpack_replica_changes_total", "changes", "State changes of replicas", "change")
 REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) that policies assume")
 CONDITION: Final = gauge("tailpack_condition", "", "1: this component has a problem; /healthz has the reason", "type")
@@ -56,7 +57,7 @@ LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "Uni
 
 CONDITIONS: Final = (
     *("policy", "plans", "offsets", "transactions", "reports", "replicas", "launcher", "journal", "tick", "advance"),
-    *("watch", "clock", "members", "holds"),
+    *("watch", "clock", "members", "holds", "scale-ups"),
 )
 """Components that may have a problem. Each has a value from the start, so that a query sees the change to 1."""
 

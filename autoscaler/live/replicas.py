@@ -19,7 +19,7 @@ class ReplicaScaler:
 
     joins_warm: replicas join the group before a plan names them. They are ready only as members of the group.
     obeys_plans: False if the group assigns its partitions itself. Then a replica is stopped without a drain.
-    is_source: returns whether an instance wrote a report, or whether a report made for it is about it.
+    is_source: returns whether a report is about an instance: the instance wrote it, or it was made for it.
     """
 
     def __init__(

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import msgspec
 
+from autoscaler.live.rails import rails_of
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from autoscaler.ports import Policy
 from contracts.fields import NAME, NAME_RULE
 from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost, LiveSpeeds, Membership
 from contracts.plan import plan_key
 from contracts.rebalance_protocol import RUNTIMES
-from contracts.settings import Rule, Settings, Target, must, setting
+from contracts.settings import Rule, Settings, Target, Values, contradictions, must, setting
 from contracts.topics import ScaledGroup
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 
@@ -28,26 +29,38 @@ class Pages(Settings):
     """Port of the pages; 0: none."""
 
 
+GOALS: Final = {"savings": 0.2, "balanced": 1.0, "reliability": 5.0}
+"""Goal → factor of the price of late events."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PolicyOptions(Settings):
     """Options of the policy itself."""
 
+    goal: str = setting("balanced", known=tuple(GOALS))
+    """`savings`: a fifth of the policy's default price of late events; `balanced`: that price; `reliability`: five
+    times as much. A price in `policy_options` wins."""
     policy_options: str = setting("")
     """Options of the policy: in a file a table, in the environment a JSON object such as {"keep_s": 5}."""
 
     def options(self) -> dict[str, Any]:
-        """Return the decoded options. Raises ValueError."""
+        """Return the decoded options, with the price of the goal. Raises ValueError."""
         try:
-            return msgspec.json.decode(self.policy_options or "{}", type=dict[str, Any])
+            given = msgspec.json.decode(self.policy_options or "{}", type=dict[str, Any])
         except DECODE_ERRORS as error:
             raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {error}") from error
+        if GOALS[self.goal] == 1:
+            return given
+        from autoscaler.policies.tail_aware.plans import TailAwareSettings  # noqa: PLC0415  imports numpy
+
+        return {"price": GOALS[self.goal] * TailAwareSettings.price} | given
 
     def create_policy(self, create: Callable[[], Policy]) -> Policy:
         """Return the policy of `create`. Its ValueError becomes an InvalidSettingsError that names the settings."""
         try:
             return create()
         except ValueError as error:
-            where = "policy or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
+            where = "policy, goal or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
             raise InvalidSettingsError([f"{where}: {error}"]) from error
 
 
@@ -89,6 +102,16 @@ ENOUGH_PARTITIONS: Final = must(
 )
 
 
+def _rails_fit(values: Values) -> str | None:
+    try:
+        replaced = rails_of(values["rails"])[1]
+    except InvalidSettingsError as wrong:
+        return "; ".join(wrong.problems)
+    return next(
+        (f"{name} {problem}" for name, problem in contradictions({**values, **replaced}, Scaling.rules())), None
+    )
+
+
 LED_RULES: Final = (
     must("consumers", lambda of: of["consumers"] == "ours" or not of["runtime"], "must be ours with runtime"),
     must(
@@ -118,6 +141,8 @@ class AutoscalerSettings(
     act: str = setting("on", known=("off", "propose", "on"))
     """`on`: plans are carried out. `off`: the autoscaler observes a group that another scaler manages, decides and
     reports; it joins no group and writes no plan. `propose`: as `off`, but the replica count is published for KEDA."""
+    rails: str = setting("")
+    """Rails: in a file the table [rails], in the environment a JSON object such as {"max_step_down": 1}."""
     member_rate: float = setting(0.0, "events/s", least=0)
     """Unless act = on: service rate of one busy member; 0: learned while members have lag."""
     state_dir: str = setting("")
@@ -152,6 +177,11 @@ class AutoscalerSettings(
     replica_prefix: str = setting(REPLICA_PREFIX)
     """Replicas get the names prefix-0, prefix-1, … in TAILPACK_REPLICA."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in rails_of(self.rails)[1].items():
+            object.__setattr__(self, name, value)
+
     @property
     def acts(self) -> bool:
         """Whether plans are carried out."""
@@ -171,6 +201,7 @@ class AutoscalerSettings(
         """Return the rules of all sections and of the live autoscaler."""
         own = (
             *LED_RULES,
+            ("rails", _rails_fit),
             must("state_dir", lambda of: of["state_dir"] or of["act"] != "on", "must be set if act = on"),
             ENOUGH_PARTITIONS,
             MIN_SERVICE_TIME,

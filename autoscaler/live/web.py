@@ -1,6 +1,6 @@
 """The autoscaler's pages: live page, health, plan, decisions and metrics. Read-only."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +34,7 @@ class Source:
     """Problem that a restart does not fix, so /livez stays 200."""
     hold: Callable[[], str] = str
     """The pause or pin that applies; empty: none."""
+    conditions: Callable[[], Sequence[Any]] = tuple
     targets: Callable[[], list[str]] = list
     """HOST:PORT of the replicas' metrics."""
     live: Feed | None = None
@@ -91,6 +92,7 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
     "/livez": ("like /healthz, but 200 if a restart cannot help", lambda source, _: health(source, is_liveness=True)),
     "/plan": ("the plan in force and the intended plan", lambda source, query: _json(source.plan())),
     "/decisions": ("the last decisions, newest first (?limit=)", decisions),
+    "/status": ("four conditions, with reason and time", lambda of, _: _json({"conditions": of.conditions()})),
     "/targets": (
         "metric addresses of the replicas, for Prometheus' http_sd_configs",
         lambda source, query: _json([{"targets": source.targets(), "labels": {}}]),

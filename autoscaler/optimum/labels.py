@@ -78,7 +78,7 @@ def labels_for(states: int, keep: int, partitions: int) -> Labels:
 def keep_label(then: Labels, state: int, made: Labels, end_us: int, event_us: int, optimistic: bool) -> int:
     """Add label `made` to a state. Return its place, or DOMINATED.
 
-    optimistic: if `made` replaces a different label, each of its values first becomes the better one of both.
+    optimistic: if `made` replaces a different label, each of its values first becomes the better of both values.
     """
     path, replaces = _place(then, state, made, end_us, event_us, optimistic)
     if path == DOMINATED:

@@ -144,7 +144,7 @@ def match_bins(bins: Bins, state: int, target: int, end_us: int, served: Served,
 
 @compiled
 def best_of_all(bins: Bins, state: int, target: int, served: Served, made: Labels, previous: Ints) -> int:
-    """Fill `made` with the best value of any previous bin for each bin of `target`. Return the least late, or -1."""
+    """Fill `made` with the best value of any previous bin for each bin of `target`. Return the late events, or -1."""
     late = 0
     previous[:] = NONE
     for bin_ in range(bins.bin_count[target]):

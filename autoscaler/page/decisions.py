@@ -30,6 +30,10 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
     compared: tuple[PlanAlternative, ...]
     """Plans that the policy compared, with their predictions; the chosen one is the first."""
     problems: tuple[str, ...]
+    rails: tuple[str, ...] = ()
+    """Limits that changed what the policy wanted."""
+    uncapped: int = 0
+    """Replica count that the policy wanted without them; 0: none was binding."""
     moves: tuple[tuple[int, str], ...] = ()
     """Partitions with a new owner."""
     waiting: int = 0
@@ -93,7 +97,8 @@ class Decisions:
                     self.rows[number] = _with(self.rows[number], effect=(waiting, tick.ready_replicas))
         why = f"{tick.reason}: {tick.missing}" if tick.missing else tick.reason
         last = self.rows.get(self._number)
-        if last and tick.action == last.action == NO_CHANGE and tick.epoch == last.epoch:
+        same = (NO_CHANGE, tick.epoch, tick.rails)
+        if last and tick.action == NO_CHANGE and (last.action, last.epoch, last.rails) == same:
             times = last.times + 1
             self.rows[self._number] = _with(last, last_us=tick.at_us, times=times, why=why, problems=tick.problems)
             return
@@ -101,7 +106,7 @@ class Decisions:
         self.rows[self._number] = Decided(
             at_us=tick.at_us, last_us=tick.at_us, times=1, action=tick.action, why=why, problems=tick.problems,
             replicas=(tick.requested_replicas, tick.planned_replicas), epoch=tick.epoch, waiting=waiting,
-            compared=tick.alternatives[:MAX_ALTERNATIVES],
+            compared=tick.alternatives[:MAX_ALTERNATIVES], rails=tick.rails, uncapped=tick.uncapped,
         )  # fmt: skip
         self.rows.pop(self._number - self.most, None)
         if tick.action != NO_CHANGE:

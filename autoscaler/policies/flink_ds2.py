@@ -229,7 +229,7 @@ class FlinkDs2:
 
 
 def align(wanted: int, now: int, partitions: int, mode: str) -> int:
-    """Return a count near `wanted` (≤ partitions) by the operator's rule, or `now` if that count is on its other side.
+    """Return a count near `wanted` (≤ partitions) by the operator's rule, or `now` if that count is beyond `now`.
 
     The rule takes the next divisor of `partitions` from `wanted` up, at most `now` if the group shrinks. Else it takes
     the smallest count with the same ⌊partitions/count⌋ as `wanted`, or one less if that is a divisor.

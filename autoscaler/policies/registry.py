@@ -21,7 +21,8 @@ from autoscaler.policies.guards import add_guards
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
 from autoscaler.policies.landau import Landau, LandauSettings
 from autoscaler.policies.settings import Factors, Guards, GuardSettings, PolicySettings, Scaling, StaticSettings
-from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
+from autoscaler.policies.tail_aware.plans import TailAwareSettings
+from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import Policy
 from contracts.settings import Settings, Target, shared_fields, unknown_name
 from contracts.validation import parse
@@ -79,7 +80,7 @@ def policy_names() -> list[str]:
 
 
 def policy_factory(name: str) -> PolicyFactory:
-    """Return the factory of the policy called `name`. A package cannot replace ours. Case is ignored.
+    """Return the factory of the policy called `name`. A package cannot replace a built-in policy. Case is ignored.
 
     Raises ValueError with the existing policies, or with the problem of a package or file and its name.
     """

@@ -7,9 +7,10 @@ from typing import Final
 
 from autoscaler.keda.settings import KedaSettings
 from autoscaler.live import settings as live
+from autoscaler.live.rails import Rails
 from autoscaler.policies import settings as shared
 from autoscaler.policies.registry import POLICIES
-from autoscaler.policies.tail_aware.policy import TailAwareSettings
+from autoscaler.policies.tail_aware.plans import TailAwareSettings
 from autoscaler.simulator import settings as simulator
 from bench import sections
 from contracts import membership, topics
@@ -47,6 +48,7 @@ READERS: Final[dict[str, Groups]] = {
         "Scaling": (shared.Limits, shared.Scaling),
         "Thresholds": (shared.Factors,),
         "Guards": (shared.Guards,),
+        "Rails": (Rails,),
         "Autoscaler": (live.AutoscalerSettings, live.PolicyOptions),
         "Pages": (live.Pages,),
         "Replicas as pods": (live.KubernetesSettings,),
@@ -87,6 +89,7 @@ def places() -> dict[tuple[type, str], list[str]]:
         **{f"policy {name}": (one.options,) for name, one in POLICIES.items()},
         **PROCESSES,
         "`Options`": (Options,),
+        "`[rails]`": (Rails,),
     }
     found: dict[tuple[type, str], list[str]] = defaultdict(list)
     for place, records in given.items():

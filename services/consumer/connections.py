@@ -91,7 +91,7 @@ BUSY_FETCH_WAIT_MS: Final = 25
 """How long a broker may delay an empty fetch. A partition that the fetch does not include, because its backlog was full
 or not polled yet, waits for its end."""
 WHOLE_FETCH_WAIT_MS: Final = 500
-"""The same if the fetch includes every partition, so that members do not keep a broker busy."""
+"""As BUSY_FETCH_WAIT_MS, if the fetch includes every partition, so that members do not keep a broker busy."""
 FETCH_GROUPS: Final = ("fetch", "fetch again")
 """Connection groups for fetches, so that other requests never wait behind a fetch."""
 

@@ -23,7 +23,7 @@ MAX_RELEASE_S: Final = 1.0
 """Longest time that a rebalance waits for events in flight of partitions to give up, seconds. It is below the session
 and rebalance time-outs. After it the replica rejoins, still claims the partition, and the other members continue."""
 FIRST_MAX_RELEASE_S: Final = 0.05
-"""The same limit in the first rebalance of a plan, where all other moves wait too. It doubles with each follow-up."""
+"""As MAX_RELEASE_S, in the first rebalance of a plan, in which all moves wait. It doubles with each follow-up."""
 ABANDON_TIMEOUT_S: Final = 0.25  # for handlers at work whose events cannot be committed any more
 STOP_TIMEOUT_S: Final = 5.0
 """Eager protocol: longest wait for events in flight before a join. All members wait for it, so it must be short."""

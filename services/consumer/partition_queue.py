@@ -83,11 +83,11 @@ PAUSE_FETCH_RECORDS: Final = 200
 """Backlog of a partition, in records, at which fetching it pauses with the next poll. At 5 ms an event: a second."""
 RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
 MAX_WAITING_BYTES: Final = MAX_POLL_BYTES
-"""Backlog of all partitions, in bytes, at which nothing is polled while an event may start. Each partition's fetching
+"""Backlog of all partitions, in bytes, at which polling stops while an event may start. Each partition's fetching
 pauses at its equal share."""
 MAX_HEAD_START_US: Final = 1_000_000
-"""Longest time before its poll at which an event may count as arrived, µs. Its timestamp decides, so an old
-backlog is served before new events. A producer whose clock is wrong gains at most this."""
+"""An event counts as arrived at its timestamp, but at most this long before its poll, µs. So an old backlog is
+served before new events. A producer whose clock is wrong gains at most this."""
 
 
 class Batch(msgspec.Struct, eq=False):  # created in a quarter of a dataclass's time
@@ -188,7 +188,7 @@ class PartitionQueue(OffsetTracker):
 
     @property
     def next_arrived_us(self) -> int:
-        """Arrival time of the next event, which must exist (µs): the order of all partitions. Never after the poll."""
+        """Arrival time (µs) of the next event, which must exist. It orders the partitions. Never after the poll."""
         event, polls = self._due[0].events[0] if self._due else self.backlog[0], self._polls
         while polls[0][0] <= event.offset:
             polls.popleft()

@@ -45,7 +45,7 @@ After a longer pause of the process, no burst is served faster than a real serve
 
 
 class ServerDeadlines:
-    """Deadlines of one server. An event ends a service time after the previous deadline, or after now if idle.
+    """Deadlines of one server. Each is a service time after the previous one, or after now if idle.
 
     So the service rate is exact. Without such deadlines, timer rounding (1 ms) makes it 190 instead of 200 events/s.
     """

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contracts.connection import Connection
 
 DEADLINE_S: Final = 10.0
+PAGE_S: Final = 2.0
 MAX_FOR_S: Final = 366 * 86_400.0
 Config = Annotated[
     Path | None,
@@ -61,7 +62,10 @@ def resume(config: Config = None, *, reason: Reason = "") -> None:
 
 
 def status(config: Config = None, *, as_json: AsJson = False) -> None:
-    """Print the plan in force for a group, and whether its autoscaler is paused or pinned."""
+    """Print the plan in force for a group, its pause or pin, and the conditions of its autoscaler.
+
+    The conditions come from the page of the running autoscaler, if `http_port` is set.
+    """
     from autoscaler.live.hold_reader import HoldReader  # noqa: PLC0415  clients only where they are needed
     from autoscaler.live.plan_log import PlanNotWrittenError, read_plans  # noqa: PLC0415
 
@@ -75,14 +79,33 @@ def status(config: Config = None, *, as_json: AsJson = False) -> None:
         plan = read_plans(connection, settings, DEADLINE_S).newest
     except PlanNotWrittenError as error:
         raise TailpackError(str(error)) from error
+    conditions, group = _conditions(settings), settings.group_in(connection.namespace)
     if as_json:
-        print_json({"group": settings.group_in(connection.namespace), "plan": plan, "hold": hold})
+        print_json({"group": group, "plan": plan, "hold": hold, "conditions": conditions})
         return
-    typer.echo(f"{settings.group_in(connection.namespace)}: {hold or 'not paused'}")
+    typer.echo(f"{group}: {hold or 'not paused'}")
+    for one in conditions:
+        about = f": {one['message']}" if one["message"] else ""
+        typer.echo(f"{one['type']:<10} {one['status']:<8} {one['reason']} since {one['since']}{about}")
     if plan is None:
         typer.echo("no plan is in force")
     else:
         typer.echo(f"plan {plan.epoch}: {plan.count} replicas ({', '.join(plan.replicas)}); {plan.reason}")
+
+
+def _conditions(settings: "AutoscalerSettings") -> list[dict[str, str]]:
+    """Return the conditions on the page of a running autoscaler; none if it has no page, or does not answer here."""
+    import json  # noqa: PLC0415
+    from urllib.request import urlopen  # noqa: PLC0415
+
+    host = {"0.0.0.0": "127.0.0.1"}.get(settings.http_host, settings.http_host)  # noqa: S104  # an address to ask
+    try:
+        if settings.http_port:
+            with urlopen(f"http://{host}:{settings.http_port}/status", timeout=PAGE_S) as answer:
+                return json.loads(answer.read())["conditions"]  # type: ignore[no-any-return]
+    except (OSError, ValueError, KeyError) as error:
+        typer.echo(f"# no conditions: {host}:{settings.http_port}/status does not answer ({error})", err=True)
+    return []
 
 
 def _read(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":

@@ -124,7 +124,7 @@ Into = Annotated[
     Path | None,
     typer.Option(
         "--into",
-        help="Folder of the file of results. Rows in it are not measured again.",
+        help="Folder for the file of results. Cases in this file are not measured again.",
         callback=_folder,
     ),
 ]

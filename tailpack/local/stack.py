@@ -113,7 +113,7 @@ class Stack:
             return f"http://127.0.0.1:{self.ports['order']}"
         if elsewhere := self.environ.get("TAILPACK_ORDER_URL", ""):
             return elsewhere
-        raise TailpackError("load.entry = 'http': the Order service runs elsewhere; set TAILPACK_ORDER_URL")
+        raise TailpackError("load.entry = 'http' needs an Order service that runs elsewhere; set TAILPACK_ORDER_URL")
 
     def start_services(self) -> None:
         """Start every service of the topology, and the autoscaler, which starts the replicas."""

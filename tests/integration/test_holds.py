@@ -32,6 +32,7 @@ def test_an_autoscaler_is_pinned_paused_and_resumed_and_replaces_the_dead_meanwh
         return plan_key(f"{namespace}.payment", f"{namespace}.payments.requested")
 
     with Autoscaler(kafka, namespace, tmp_path / "state", initial_replicas=2) as auto:
+        environ["TAILPACK_HTTP_PORT"] = str(auto.port)
         auto.wait_for_plan(1)
         command("pin", "3", "--for", "1h", "--reason", "a rehearsal")
         replicas(3)
@@ -41,7 +42,9 @@ def test_an_autoscaler_is_pinned_paused_and_resumed_and_replaces_the_dead_meanwh
         paused = auto.wait_for_tick(lambda tick: "move of the database" in tick.reason, "a vetoed decision")
         assert paused.action == "no-change"
         assert "move of the database" in auto.get("/healthz")["hold"]
-        assert "paused until" in command("status")
+        shown = command("status")
+        for line in ("paused until", "Acting     False    Paused since", "Limited    True     hold", "Observing  True"):
+            assert line in shown, shown
 
         produce(kafka, namespace, Topic.HOLDS, [b"\xff damaged"], key=key())
         auto.wait_for_tick(lambda tick: any("holds: skipped" in one for one in tick.problems), "the damaged record")

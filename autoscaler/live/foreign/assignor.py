@@ -1,7 +1,7 @@
 """Build the jar with the assignor that reads plans. Every broker needs it if `consumers = assigned`.
 
 `python -m autoscaler.live.foreign.assignor FOLDER LIBS` writes it into a folder. LIBS: folder of a broker's jars.
-The same javac makes the same bytes.
+The same javac always writes the same bytes.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ def jar_path() -> Path:
 def build(target: Path, libraries: Path, java: str = "java") -> Path:
     """Build the jar if it does not exist, and return its path. libraries: Kafka's jars.
 
-    java: the program, beside which the compiler is. Raises InvalidSettingsError if there is none.
+    java: the program; the compiler is in its folder. Raises InvalidSettingsError if there is none.
     """
     if target.exists():
         return target

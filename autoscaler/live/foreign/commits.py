@@ -10,7 +10,7 @@ REBALANCE_EVERY_S: Final = 0.05
 """Time between two readings during a rebalance."""
 MAX_PARTITIONS: Final = 200  # so many are read, which is cheap
 WINDOW_S: Final = 60.0
-"""The commit interval is learned from this much time without a rebalance."""
+"""Time without a rebalance from which the commit interval is learned."""
 
 
 class CommitTimes:

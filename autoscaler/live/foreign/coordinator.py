@@ -1,4 +1,4 @@
-"""The coordinator of a group: requests to it, and what it knows of the members."""
+"""The coordinator of a group: requests to it, and its data about the members."""
 
 import asyncio
 from collections.abc import Iterable, Mapping

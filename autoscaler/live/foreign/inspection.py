@@ -1,4 +1,4 @@
-"""The check before the autoscaler joins a group: it can be planned, or one sentence says what prevents that."""
+"""The check before the autoscaler joins a group: whether it can plan the group, and if not, why."""
 
 import asyncio
 import time

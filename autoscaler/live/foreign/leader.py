@@ -19,10 +19,10 @@ from autoscaler.live.foreign.wire import PLANNER, Partitions, read_assignment, r
 from contracts.clock import monotonic_s
 
 FOLLOW_UP_S: Final = 0.05
-"""Wait before the rebalance that hands out withheld partitions. It grows with each further one."""
+"""Wait before the rebalance that assigns partitions pending revocation. It grows with each further rebalance."""
 SIGN_OF_LIFE_S: Final = 1.0
 SLOW_REBALANCE_S: Final = 10.0
-"""Duration of a rebalance from which it is reported."""
+"""A rebalance that lasts at least this long is reported."""
 FENCED_INSTANCE_ID: Final = 82
 BY_BROKERS: Final = "brokers assign its partitions (KIP-848); set consumers = assigned, or group.protocol=classic"
 

@@ -77,7 +77,7 @@ class Membership(ABC):
         return [self._pauses_s.get() for _ in range(self._pauses_s.qsize())]
 
     def remove(self, members: Iterable[Member]) -> None:
-        """Let members leave whose processes have exited, so that the group does not wait for their sessions."""
+        """Remove members whose processes have exited, so that the group does not wait for their sessions."""
         asyncio.run_coroutine_threadsafe(self._remove_again(members), self._loop)
 
     def close(self, *, leave: bool) -> None:

@@ -1,4 +1,4 @@
-"""Reports of replicas that report nothing: what the group's coordinator and the committed offsets show of them."""
+"""Reports about replicas that write none, from the group's coordinator and the committed offsets."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from autoscaler.model import Action, Decision, GroupObservation
-from autoscaler.policies.guards.limits import resize_plan, veto
+from autoscaler.policies.guards.limits import limited, resize_plan, veto
 from autoscaler.policies.planning import change, describe_unowned
 from autoscaler.policies.settings import REPLICA_PREFIX, Limits
 from autoscaler.ports import PolicyWrapper
@@ -34,6 +34,8 @@ class Held(PolicyWrapper):
     """Returns the restriction that applies now; None: there is none."""
     limits: Limits = field(default_factory=Limits)
     replica_prefix: str = REPLICA_PREFIX
+    rail: str = "hold"
+    """Name of this limit in decisions."""
     _count: int = 0
     """Number of replicas in the last plan; 0: none was decided yet."""
 
@@ -51,10 +53,10 @@ class Held(PolicyWrapper):
         is_whole = count == now and not describe_unowned(observation)
         if is_whole and wanted.action is not Action.NO_CHANGE:
             if count != wanted.plan.count or not hold.may_move:
-                return veto(observation, wanted, why)
+                return veto(observation, wanted, why, self.rail)
         elif count != wanted.plan.count:
             plan = resize_plan(observation, wanted.plan, count, self.replica_prefix)
-            return change(observation, plan, f"{wanted.reason}; {why}")
+            return limited(change(observation, plan, f"{wanted.reason}; {why}"), wanted, self.rail)
         return wanted
 
     def _permitted(self, wanted: int, before: int, hold: Restriction, partitions: int) -> int:

@@ -56,7 +56,7 @@ class Bounds(PolicyWrapper):
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision, or the nearest one within the limits."""
         wanted = self.policy.decide(observation)
-        count, limit = self._limit(wanted.plan.count, len(observation.partitions))
+        count, limit, rail = self._limit(wanted.plan.count, len(observation.partitions))
         if count == wanted.plan.count:
             return wanted
         why = f"{wanted.reason}; {limit}"
@@ -64,21 +64,21 @@ class Bounds(PolicyWrapper):
         is_same_count = count == observation.requested_replicas and not describe_unowned(observation)
         if plan.assignment is not None and is_same_count:
             if wanted.action is Action.DOWN:
-                return no_change(observation, f"{why}: no change at {count}")
+                return limited(no_change(observation, f"{why}: no change at {count}"), wanted, rail)
             busy, relieved = (busiest(observation, owners) for owners in (observation.assignment, plan.assignment))
             if relieved >= busy * (1 - WORTH_MOVING):
                 why = f"{why}: no change at {count}, no placement relieves the busiest replica enough"
-                return no_change(observation, why)
-        return change(observation, plan, why)
+                return limited(no_change(observation, why), wanted, rail)
+        return limited(change(observation, plan, why), wanted, rail)
 
-    def _limit(self, count: int, partitions: int) -> tuple[int, str]:
+    def _limit(self, count: int, partitions: int) -> tuple[int, str, str]:
         if 0 < self.maximum < min(count, partitions):
-            return self.maximum, f"maximum is {self.maximum}"
+            return self.maximum, f"maximum is {self.maximum}", "max"
         if count > partitions:
-            return partitions, f"limited to {partitions}, the number of partitions"
+            return partitions, f"limited to {partitions}, the number of partitions", "partitions"
         if count < min(self.minimum, partitions):
-            return min(self.minimum, partitions), f"minimum is {self.minimum}"
-        return count, ""
+            return min(self.minimum, partitions), f"minimum is {self.minimum}", "min"
+        return count, "", ""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -104,9 +104,9 @@ class StabiliseDown(PolicyWrapper):
             return wanted
         why = f"the maximum wanted within {number(self.window_s)} s is {most}"
         if most >= now or wanted.plan.assignment is not None:
-            return veto(observation, wanted, why)
+            return veto(observation, wanted, why, "stabilisation")
         plan = resize_plan(observation, wanted.plan, most, self.replica_prefix)
-        return change(observation, plan, f"{wanted.reason}; {why}")
+        return limited(change(observation, plan, f"{wanted.reason}; {why}"), wanted, "stabilisation")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -151,21 +151,33 @@ class CoolDown(PolicyWrapper):
         wait_s = self.up_s if wanted.action is Action.UP else self.down_s
         since_s = observation.at_s - self._scaled_at_s
         if since_s < wait_s:
-            return veto(observation, wanted, f"cooling down, {number(since_s)} of {number(wait_s)} s")
+            return veto(
+                observation,
+                wanted,
+                f"cooling down, {number(since_s)} of {number(wait_s)} s",
+                f"cool_down_{wanted.action}",
+            )
         self._scaled_at_s = observation.at_s
         return wanted
 
 
-def veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:
-    """Return the decision to keep the plan in force instead of `wanted`, with both reasons."""
+def veto(observation: GroupObservation, wanted: Decision, why: str, rail: str = "") -> Decision:
+    """Return the decision to keep the plan in force instead of `wanted`, with both reasons. rail: see `limited`."""
     kept = no_change(observation, f"{wanted.reason}; vetoed: {why}", counts_only=wanted.plan.assignment is None)
-    return replace(kept, alternatives=wanted.alternatives)
+    return limited(replace(kept, alternatives=wanted.alternatives), wanted, rail)
+
+
+def limited(decision: Decision, wanted: Decision, rail: str) -> Decision:
+    """Return `decision`, which replaces what was wanted, with the name of the limit; empty: the limit is no rail."""
+    rails = (*wanted.rails, rail) if rail else wanted.rails
+    uncapped = wanted.uncapped or (wanted.plan.count if rail else 0)
+    return replace(decision, fault=wanted.fault, rails=rails, uncapped=uncapped)
 
 
 def resize_plan(observation: GroupObservation, plan: Plan, count: int, prefix: str) -> Plan:
     """Return a plan with `count` replicas instead of `plan`. If `plan` has owners, the load is spread evenly.
 
-    Each replica gets load in proportion to its μ. If replicas must leave, ready ones stay, then the fastest ones.
+    Each replica gets load in proportion to its μ. If replicas must leave, ready ones stay first, then the fastest.
     """
     if plan.assignment is None:
         return plan_for_count(observation, count, prefix)

@@ -48,12 +48,14 @@ class ArrivalHistory:
 
     def __init__(self) -> None:
         self._window = Window(1, (0, 0))
-        self._bursts: deque[Flags | None] = deque(maxlen=REMEMBERED)
-        """For each interval the slots with a burst; None: events arrive between bursts, too."""
+        self._bursts = Window(1, (0,))
+        """For each interval 1 for slots with a burst, else 0; not a number: events arrive between bursts, too."""
         self._begin_s: deque[float] = deque(maxlen=RECENT)
         self._last_s = 0.0
         self._unusual = 0
         """Number of ticks in a row that were not one interval after the tick before."""
+        self.most = 0
+        """Maximum number of remembered intervals."""
         self.slot_s = 0.1
         self.begun = np.zeros((0, 0))
         """Arrivals of the present, unfinished interval, shape (slots, partitions)."""
@@ -81,8 +83,7 @@ class ArrivalHistory:
     @property
     def in_bursts(self) -> bool:
         """Whether events have arrived only in bursts lately."""
-        recent = [self._bursts[-one] for one in range(1, min(RECENT, len(self._bursts)) + 1)]
-        return all(one is not None for one in recent) and any(one is not None and one.any() for one in recent)
+        return bool(self._bursts.rows[-RECENT:].sum() > 0)
 
     def observe(self, observation: GroupObservation) -> Floats:
         """Add one interval. Return its events by partition."""
@@ -93,8 +94,8 @@ class ArrivalHistory:
         known, whole, partitions = self.intervals.shape
         self._unusual = self._unusual + 1 if len(slots) != whole else 0
         if slots.shape[1] != partitions or (self._unusual and (known < RECENT or self._unusual >= RECENT)):
-            self._window = Window(max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size))), slots.shape)
-            self._bursts.clear()
+            self.most = max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size)))
+            self._window, self._bursts = Window(self.most, slots.shape), Window(self.most, slots.shape[:1])
             self._unusual, whole = 0, len(slots)
         for interval in _whole_intervals(slots, whole):
             self._window.append(interval)
@@ -109,7 +110,7 @@ class ArrivalHistory:
         return True
 
     def shape(self) -> Floats:
-        """Return the share of each partition's events that recent intervals had in each slot; even without events."""
+        """Return the share of each partition's events in each slot of recent intervals; equal shares without events."""
         recent = self.intervals[-RECENT:].sum(axis=0)
         together = recent.sum(axis=1, keepdims=True)
         total = together.sum()
@@ -118,11 +119,12 @@ class ArrivalHistory:
         return np.asarray(np.where(events > 0, recent / np.maximum(events, 1e-9), together))
 
     def normalised(self, values: Floats) -> Floats | None:
-        """Return the values of the last interval for the usual number of bursts; None if it has no burst."""
+        """Return the values of the last interval, scaled to the usual number of bursts; None if it has no burst."""
         if not self.in_bursts:
             return values
-        count, whole = self._bursts[-1].sum(), self.intervals.shape[1]  # type: ignore[union-attr]
-        gaps = np.diff(np.flatnonzero(self._burst_series()))
+        bursts = self._bursts.rows
+        count, whole = bursts[-1].sum(), bursts.shape[1]
+        gaps = np.diff(np.flatnonzero(bursts > 0))
         # the median gap, because a silence must not make later bursts look rare
         return np.asarray(values * (whole / np.median(gaps) / count if len(gaps) else 1.0)) if count else None
 
@@ -138,10 +140,9 @@ class ArrivalHistory:
         ticks = np.arange(0, last + 1, whole)
         if not self.in_bursts:
             return ticks
-        series = self._burst_series()
-        bursts = np.flatnonzero(series)
-        after = bursts + (len(series) - bursts[-1])
-        found = after[(after <= np.append(bursts[1:], len(series))) & (after <= last)]
+        bursts, now = np.flatnonzero(self._bursts.rows > 0), known * whole
+        after = bursts + (now - bursts[-1])
+        found = after[(after <= np.append(bursts[1:], now)) & (after <= last)]
         return found if len(found) >= RECENT else ticks
 
     def waiting(self, lag: Floats, reach_s: float) -> Floats:
@@ -157,12 +158,6 @@ class ArrivalHistory:
         waits = np.clip(lag - (behind - arrived), 0.0, arrived)
         waits[0] += np.maximum(0.0, lag - behind[0])
         return np.asarray(waits)
-
-    def _burst_series(self) -> Flags:
-        """Return for each slot of the remembered intervals whether it holds a burst."""
-        known, whole = self.intervals.shape[:2]
-        flags = [self._bursts[place - known] for place in range(known)]
-        return np.concatenate([np.zeros(whole, np.bool_) if one is None else one for one in flags])
 
     def _slots_of(self, observation: GroupObservation) -> Floats:
         recent = observation.recent
@@ -187,9 +182,9 @@ def _whole_intervals(slots: Floats, whole: int) -> Iterable[Floats]:
     return slots.reshape(count, whole, -1)
 
 
-def _bursts_in(by_slot: Floats) -> Flags | None:
-    """Return which slots hold a burst (over half of the largest slot); None if other slots have many events, too."""
+def _bursts_in(by_slot: Floats) -> Floats:
+    """Return 1 for slots with a burst (over half of the largest); not a number if others have many events, too."""
     largest = by_slot.max()
     bursts = by_slot > 0.5 * largest
     only = 4 * bursts.sum() <= len(bursts) and not (by_slot[~bursts] > 0.05 * largest).any()
-    return bursts if only else None
+    return np.asarray(np.where(only, bursts, np.nan))

@@ -43,7 +43,7 @@ class Forecasts:
         self._learn_shares(values)
 
     def observe(self, counts: Floats, lead: int) -> None:
-        """Add the events of one interval. Errors are kept for the next interval, and for `lead` intervals ahead."""
+        """Add the events of one interval. Errors are kept of forecasts for the next interval and for `lead` ahead."""
         values = np.append(counts, counts.sum())
         for steps, made in self._made.items():
             if len(made) == steps:
@@ -139,7 +139,7 @@ class Ensemble:
         if len(known) == 1 or self._forecasts is None:  # nothing that was known before is of use
             self._forecasts = Forecasts(counts if usual is None else usual)
             self._forecasts.note(intervals)
-            self._window = Window(len(self._history._window._buffer) // 2, (2, len(counts)))
+            self._window = Window(self._history.most, (2, len(counts)))
             self._made = np.array([counts, counts])
         elif usual is not None:
             self._forecasts.observe(usual, intervals)

@@ -24,20 +24,40 @@ MAX_CORRECTION: Final = 0.7
 
 
 class Budget:
-    """The late events that the SLO allows: a share 1 − q of all events."""
+    """The late events that the SLO allows: a share 1 − q of all events.
+
+    Replicas report their late events. A replica that does not report counts as in the queue model.
+    """
 
     def __init__(self, percentile: float) -> None:
         self.allowed_share = max(1e-5, 1 - percentile)  # an SLO of 100 % counts as 99.999 %
-        self._late = self._events = 0.0
+        self._late = self._events = self._upstream = 0.0
+        self._reporting: set[str] = set()
+        self.reported: dict[str, float] = {}
+        """Replica → late events reported since the last booking."""
 
-    def book(self, late: float, events: float) -> None:
-        """Add the late events and all events of one interval.
+    def report(self, observation: GroupObservation) -> None:
+        """Add the reports of one observation, including those of replicas that leave, and late events upstream."""
+        self._upstream += observation.late_upstream
+        each = [(one.name, one.late) for one in observation.replicas]
+        for name, late in (*each, *observation.late_of_removed_replicas.items()):
+            if late is not None:
+                self.reported[name] = self.reported.get(name, 0.0) + late
 
-        Late events beyond the maximum factor are forgotten, so that prices fall again: no price can undo them.
+    def book(self, modelled: Mapping[str, float], events: float) -> float:
+        """Add one interval with this number of events. Return its late events, including those upstream.
+
+        modelled: late events by replica according to the queue model. Late events beyond the maximum factor are
+        forgotten, so that prices fall again: no price can undo them.
         """
+        self._reporting = {*self.reported, *(self._reporting & modelled.keys())}
+        silent = sum(late for name, late in modelled.items() if name not in self._reporting)
+        late = sum(self.reported.values()) + silent + self._upstream
+        self.reported, self._upstream = {}, 0.0
         self._events = self._events * BUDGET_DECAY + events
         most = HALF * DEAREST ** (1 / 3) * self.allowed_share * max(1.0, self._events)
         self._late = min(self._late * BUDGET_DECAY + late, most)
+        return late
 
     def factor(self, more: Floats) -> Floats:
         """Return the budget factor once `more` events are late: 1 at the share `HALF` of the budget."""
@@ -50,28 +70,27 @@ class ServiceRateCorrection:
 
     def __init__(self, allowed_share: float) -> None:
         self._allowed_share = allowed_share
-        self._excess: dict[str, float] = {}
-        self._values: dict[str, float] = {}
+        self._known: dict[str, tuple[float, float]] = {}
+        """Replica → late events that the model does not explain, and correction."""
 
     def keep(self, replicas: Collection[str]) -> None:
         """Forget all replicas except these."""
-        self._excess = {name: value for name, value in self._excess.items() if name in replicas}
-        self._values = {name: value for name, value in self._values.items() if name in replicas}
+        self._known = {name: known for name, known in self._known.items() if name in replicas}
 
     def learn(self, replica: str, reported: float, explained: float, events: float) -> None:
         """Add the late events of one interval. events: arrivals at this replica."""
-        self._excess[replica] = excess = max(0.0, 0.8 * self._excess.get(replica, 0.0) + reported - explained)
+        excess, value = self._known.get(replica, (0.0, self._typical))
+        excess = max(0.0, 0.8 * excess + reported - explained)
         step = min(0.05, 0.2 * excess / max(1.0, events)) - self._allowed_share / 2
-        known = self._values.get(replica, self._typical)
-        self._values[replica] = min(MAX_CORRECTION, max(0.0, known + step))
+        self._known[replica] = excess, min(MAX_CORRECTION, max(0.0, value + step))
 
     def factor(self, replica: str = "") -> float:
         """Return the factor on μ of a replica; without a name, of a new one."""
-        return exp(-self._values.get(replica, self._typical))
+        return exp(-(self._known[replica][1] if replica in self._known else self._typical))
 
     @property
     def _typical(self) -> float:
-        return median_low(self._values.values()) if self._values else 0.0
+        return median_low(value for _, value in self._known.values()) if self._known else 0.0
 
 
 class StartUpTimes:
@@ -136,29 +155,6 @@ class Handovers:
         if not self._until_s:
             return np.zeros(len(observation.partitions))
         return np.array([self._until_s.get(one.partition, at_s) - at_s for one in observation.partitions])
-
-
-class Reports:
-    """Late events as the replicas report them. A replica that does not report counts as in the queue model."""
-
-    def __init__(self) -> None:
-        self.reported: dict[str, float] = {}
-        """Replica → late events reported since the last booking."""
-        self._reporting: set[str] = set()
-
-    def add(self, observation: GroupObservation) -> None:
-        """Add the reports of one observation, including those of replicas that leave."""
-        each = [(one.name, one.late) for one in observation.replicas]
-        for name, late in (*each, *observation.late_of_removed_replicas.items()):
-            if late is not None:
-                self.reported[name] = self.reported.get(name, 0.0) + late
-
-    def book(self, modelled: Mapping[str, float]) -> float:
-        """Return the late events of one interval. modelled: late events by replica according to the queue model."""
-        self._reporting = {*self.reported, *(self._reporting & modelled.keys())}
-        silent = sum(late for name, late in modelled.items() if name not in self._reporting)
-        total, self.reported = sum(self.reported.values()) + silent, {}
-        return total
 
 
 class RecentPeaks:

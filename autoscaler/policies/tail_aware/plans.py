@@ -1,36 +1,161 @@
-"""The plans that are compared: the present one, and others with few moves."""
+"""The plans that are compared: the present one, and others with few moves. Predicts their late events and cost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import heapreplace
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from autoscaler.jit import compiled
+from autoscaler.model import Alternative
 from autoscaler.packing.few_moves import fewest_moves, largest_first, relieved
+from autoscaler.policies.planning import number
 from autoscaler.policies.tail_aware.arrivals import Floats, Ints
-from autoscaler.policies.tail_aware.queues import Group
+from autoscaler.policies.tail_aware.forecast import Paths
+from autoscaler.policies.tail_aware.memory import Budget
+from autoscaler.policies.tail_aware.queues import Grid, Group, late_by_replica, late_of_plans, pooled_need
+from contracts.settings import Settings, Values, setting
 
+MAX_COUNTS: Final = 6
+"""Replica counts that are considered at first; fewer in groups with over 1,000 partitions."""
 SLACKS: Final = (0.0, 0.1, 0.3)
 """Room of a replica above the lowest possible fill level. More room needs fewer moves."""
 SEARCHED: Final = 12
-"""Partitions up to which the plan with the fewest moves is searched for, within SEARCH_STEPS."""
+"""Most partitions for which the plan with the fewest moves is searched, within SEARCH_STEPS."""
 SEARCH_STEPS: Final = 20_000
 PINNED: Final = 1e9
 """Weight of a partition whose handover is under way: another move would restart its pause."""
 
 
-class Plans(NamedTuple):
-    """Plans, in the order in which they were found."""
+@dataclass(frozen=True, kw_only=True)
+class TailAwareSettings(Settings):
+    """Prices are in seconds of a replica."""
 
-    owners: list[Ints]
-    """Owner of each partition."""
-    replicas: list[tuple[int, ...]]
+    price: float = setting(0.05, "share", above=0)
+    """Price of late events. As many as the SLO allows (1 − q) cost this share of the work; more, up to sixteen times
+    as much."""
+    start_price_s: float = setting(1.0, "s", least=0)
+    """Cost of starting a replica, in replica-seconds."""
+    change_price_s: float = setting(0.1, "s", least=0)
+    """Cost of a rebalance, in replica-seconds."""
+    move_price_s: float = setting(0.02, "s", least=0)
+    """Cost of moving a partition, in replica-seconds."""
+    keep_s: float = setting(300.0, "s", least=0)
+    """Longest time that replicas are kept after a peak if a start takes longer than the latency target."""
+    lead_factor: float = setting(6.5, least=0)
+    """Handovers may begin up to lead_factor·t_r early, when fewer events are affected."""
+    REMOVED: ClassVar[Values] = {"patience_s": 8.0}
 
 
-def add_plans(found: Plans, group: Group, loads: Sequence[Floats], present: int, counts: Sequence[int]) -> None:
+Placement = tuple[Ints, tuple[int, ...]]
+"""A plan: the owner of each partition, and the replicas."""
+
+
+class Situation(NamedTuple):
+    """The data by which plans are compared."""
+
+    group: Group
+    present: int
+    """Number of present replicas."""
+    waiting: Floats
+    paths: Paths
+    grid: Grid
+    start_s: float
+    """Time that a new replica needs to start."""
+    paid_s: float
+    """Time for which the replicas of a plan are paid."""
+    interval_s: float
+    least: int
+    """Replicas to keep."""
+
+    def lasts(self, owners: Ints) -> bool:
+        """Return whether no replica has more events in an interval than it can serve in that time."""
+        load, held = np.bincount(owners, self.paths.sizes), np.bincount(owners)
+        return bool((load <= self.group.rates[: len(load)] * self.interval_s)[held > 1].all())
+
+    def numbered(self, plans: Iterable[Placement]) -> Group:
+        """Return the group with the replicas of these plans and the present ones."""
+        highest = max(self.present, *(max(int(owners.max()), *replicas) + 1 for owners, replicas in plans))
+        return self.group._replace(rates=self.group.rates[:highest], starting_s=self.group.starting_s[:highest])
+
+    def replayed(self, plan: Placement, paths: Floats, due_s: float = 0.0) -> Floats:
+        """Return the late events by kind, path and replica under a plan: those due until `due_s`, and all."""
+        grid = self.grid._replace(saved_s=due_s, extrapolate=False)
+        return late_by_replica(self.waiting, paths, plan[0], self.numbered([plan]), grid)
+
+
+class Candidate(NamedTuple):
+    """A plan with its prediction."""
+
+    owners: Ints
+    replicas: tuple[int, ...]
+    late: float
+    """Expected late events."""
+    in_sla: float
+    """Expected share of events in time."""
+    late_cost: float
+    cost: float
+    moved: int
+
+
+def compare(now: Situation, options: TailAwareSettings, budget: Budget) -> list[Candidate]:
+    """Return the plans that could follow, with their predictions."""
+    group, paths, grid = now.group, now.paths, now.grid
+    partitions = len(group.owners)
+    found, done, loads = list[Placement](), list[Candidate](), [paths.sizes + 1e-6]
+    if now.present and (group.owners >= 0).all():
+        found.append((group.owners, tuple(range(now.present))))
+        done = _predicted(now, options, budget, found, 0)
+        if done[0].late_cost > options.change_price_s:
+            loads.append(paths.sizes + now.waiting.sum(axis=0) + 1e-6)
+    by_path = paths.events.sum(axis=2)
+    waits = float(now.waiting.sum())
+    needs = pooled_need(by_path, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, partitions)
+    wanted = {*needs.tolist(), *(needs + 1).tolist(), now.present, now.present - 1}
+    counts = sorted(wanted & {*range(1, partitions + 1)})
+    most = MAX_COUNTS if partitions < 1000 else 2
+    while counts:
+        if len(counts) > most:
+            counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
+        add_plans(found, group, loads, now.present, counts)
+        done += _predicted(now, options, budget, found, len(done))
+        best, top = min(done, key=cost), counts[-1]
+        # partitions cannot be shared: more replicas may be needed than for one queue
+        limit = min(partitions, len(best.replicas) + int(best.late_cost / now.paid_s))
+        counts, most = list(range(top + 1, limit + 1)), 3
+    return done
+
+
+def _predicted(
+    now: Situation, options: TailAwareSettings, budget: Budget, found: list[Placement], known: int
+) -> list[Candidate]:
+    """Return predictions of all plans but the first `known`."""
+    # the first plan is the one to which the queue model compares all others
+    first, middle = min(known, 1), now.paths.middle
+    plans = found[:first] + found[known:]
+    owners, group, paths = np.array([one for one, _ in plans]), now.numbered(plans), now.paths
+    lost, every = late_of_plans(now.waiting, paths.events, owners, group, now.grid)
+    late = lost @ paths.weights + every[:, middle] - lost[:, middle]  # and what is expected later
+    moves = owners != group.owners
+    moved = np.count_nonzero(moves, axis=1)
+    counts = np.array([len(replicas) for _, replicas in plans])
+    starts = np.array([sum(one >= now.present for one in replicas) for _, replicas in plans])
+    price = options.price / (now.group.rates[-1] * budget.allowed_share)
+    late_cost = price * late * budget.factor(late)
+    in_sla = np.clip(1 - late / max(1.0, float(now.waiting.sum() + paths.events[middle].sum())), 0.0, 1.0)
+    total = counts * now.paid_s + starts * options.start_price_s + late_cost
+    total += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != now.present))
+    total += PINNED * np.count_nonzero(moves & (group.in_handover_s > 0), axis=1)
+    figures = zip(*(each.tolist() for each in (late, in_sla, late_cost, total, moved)), strict=True)
+    return [Candidate(*plan, *some) for plan, some in zip(plans, figures, strict=True)][first:]
+
+
+def add_plans(
+    found: list[Placement], group: Group, loads: Sequence[Floats], present: int, counts: Sequence[int]
+) -> None:
     """Add plans with these replica counts. loads: events by partition, by which plans are packed."""
-    known = {(owners.tobytes(), replicas) for owners, replicas in zip(*found, strict=True)}
+    known = {(owners.tobytes(), replicas) for owners, replicas in found}
     for load in loads:
         order = largest_first(load)
         for count in counts:
@@ -39,8 +164,7 @@ def add_plans(found: Plans, group: Group, loads: Sequence[Floats], present: int,
                 owners, replicas = _placed(group, load, order, level * (1.001 + slack), present, count)
                 if (key := (owners.tobytes(), replicas)) not in known:
                     known.add(key)
-                    found.owners.append(owners)
-                    found.replicas.append(replicas)
+                    found.append((owners, replicas))
 
 
 def fill_level(falling: Floats, count: int) -> float:
@@ -64,9 +188,7 @@ def _spread(falling: Floats, count: int) -> float:
     return max([load for load, _ in heap])
 
 
-def _placed(
-    group: Group, load: Floats, order: Ints, limit: float, present: int, count: int
-) -> tuple[Ints, tuple[int, ...]]:
+def _placed(group: Group, load: Floats, order: Ints, limit: float, present: int, count: int) -> Placement:
     """Return owners and replicas: `count` of them, none with more than `limit` if possible, with the fewest moves."""
     numbers = max(present, count)
     capacities = limit * group.rates[:numbers] / group.rates[-1]
@@ -84,3 +206,45 @@ def _placed(
         closed[np.argsort(held, kind="stable")[: numbers - count]] = 1
     owners, _ = relieved(load, order, group.owners, capacities, closed)
     return owners, tuple(np.flatnonzero(closed == 0).tolist())
+
+
+def cost(one: Candidate) -> float:
+    """Return the cost of a plan."""
+    return one.cost
+
+
+def alternatives(chosen: Candidate, found: list[Candidate]) -> Iterator[Alternative]:
+    """Yield the chosen plan, then the cheapest one of each other count."""
+    cheapest: dict[int, Candidate] = {}
+    for one in sorted(found, key=cost):
+        cheapest.setdefault(len(one.replicas), one)
+    cheapest.pop(len(chosen.replicas), None)
+    for one in (chosen, *cheapest.values()):
+        yield Alternative(len(one.replicas), one.moved, one.in_sla, one.cost)
+
+
+def why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:
+    """Return what is expected with the chosen plan, and without a change or with another count."""
+    text = f"{number(float(now.paths.sizes.sum()))} events expected per interval; {_describe(chosen)}"
+    staying = next((one for one in found if not one.moved and len(one.replicas) == now.present), None)
+    if staying is not None and staying is not chosen and (chosen.moved or len(chosen.replicas) != now.present):
+        return f"{text}; without a change: {_describe(staying).removeprefix('with ')}"
+    others = [one for one in found if len(one.replicas) != len(chosen.replicas)]
+    return f"{text}, {_describe(min(others, key=cost))}" if others else text
+
+
+def _describe(one: Candidate) -> str:
+    count = len(one.replicas)
+    replicas = f"{count} replica" + "s" * (count != 1)
+    return f"with {replicas} {100 * one.in_sla:.4g} % in time at cost {number(one.cost)}"
+
+
+def out_of_reach(now: Situation, found: list[Candidate], allowed_share: float) -> str:
+    """Return a text if no plan meets the SLO within the horizon because a start comes too late; else none."""
+    paths, late = now.paths, min(one.late for one in found)
+    middle = paths.events[[paths.middle]].sum(axis=2)
+    waits, rate = float(now.waiting.sum()), float(now.group.rates[-1])
+    need = int(pooled_need(middle, waits, rate, now.grid.slot_s, now.grid.target_s, len(now.group.owners))[0])
+    if not now.start_s or need <= now.present or late <= allowed_share * (waits + middle.sum()) + 1:
+        return ""
+    return f"; out of reach: needs {need} replicas {number(now.start_s)} s earlier"

@@ -40,16 +40,16 @@ class Grid(NamedTuple):
     saved_s: float
     """Events that are due later can still be saved by the next decision."""
     extrapolate: bool
-    """Whether the queues at the end of a path count until they are served."""
+    """Whether late events count until the queues at the end of a path are served."""
 
 
 class Execution(NamedTuple):
     """Execution of a plan."""
 
     settled: Ints
-    """The partitions in question that their owner serves already."""
+    """The given partitions that their owner serves already."""
     moving: Ints
-    """The other partitions in question. The arrays below have an entry for each partition or replica."""
+    """The other given partitions. The arrays below have an entry for each partition or replica."""
     before: Ints
     owners: Ints
     switch_s: Floats

@@ -1,0 +1,67 @@
+"""The conditions of /status: each has a status, a reason, and the time of its last change."""
+
+from dataclasses import replace
+from typing import Any
+
+from unit.autoscaler.builders import seen
+
+from autoscaler.live.conditions import Conditions
+from contracts.holds import Direction, Hold
+from contracts.journal import TickRecord
+from contracts.settings import Target
+
+
+def tick(**more: Any) -> TickRecord:
+    return TickRecord(
+        at_us=0, tick=1, policy="wants", action="no-change", reason="", service_rate=1.0, partitions=(),
+        ready_replicas=2, requested_replicas=2, planned_replicas=2, epoch=1, **more,
+    )  # fmt: skip
+
+
+class Page:
+    """The conditions, after one tick for each second."""
+
+    def __init__(self, act: str = "on") -> None:
+        self.values: dict[str, float] = {}
+        self.at_s = 0
+        self.of = Conditions(act, Target(percentile=0.9), self.values.__setitem__, lambda: self.at_s * 10**6)
+
+    def after(self, record: TickRecord, *, late: int | None = 0, hold: Hold | None = None, **problems: str) -> Any:
+        self.at_s += 1
+        observation = seen([50, 50], replicas=1, at_s=self.at_s)
+        self.of.observe(replace(observation, replicas=(replace(observation.replicas[0], late=late),)))
+        self.of.update(record, hold, problems, leads=True)
+        return {one.type: one for one in self.of.current}
+
+
+def test_each_condition_has_a_reason_and_keeps_the_time_of_its_last_change() -> None:
+    page = Page()
+    first = page.after(tick())
+    assert {kind: (one.status, one.reason) for kind, one in first.items()} == {
+        "Observing": ("True", "Fresh"), "Acting": ("True", "On"), "Limited": ("False", "NoRail"),
+        "Keeping": ("Unknown", "NotCounted"),
+    }  # fmt: skip
+    pause = Hold(at_us=0, direction=Direction.ALL, until_us=10**9, reason="a move")
+    then = page.after(tick(rails=("max", "hold"), uncapped=9), hold=pause, offsets="cannot read partition 3")
+    assert (then["Limited"].reason, then["Limited"].message) == ("hold", "wanted 9 replicas; 2 are planned")
+    assert (then["Acting"].status, then["Observing"].reason) == ("False", "Stale")
+    assert "a move" in then["Acting"].message
+    assert page.values["Acting"] == page.values["Observing"] == 0
+    again = page.after(tick(rails=("hold",), uncapped=8), hold=pause)
+    assert again["Acting"].since == then["Acting"].since == "1970-01-01 00:00:02"
+    assert again["Observing"].since == "1970-01-01 00:00:03"
+    assert page.after(tick(missing="lag"))["Observing"].message == "lag"
+    assert Page("off").after(tick())["Acting"].reason == "Off"
+
+
+def test_keeping_counts_the_late_events_of_the_last_hour() -> None:
+    page = Page()
+    for _ in range(11):
+        kept = page.after(tick(), late=5)["Keeping"]
+    assert kept.status == "True"
+    assert kept.message == (
+        "94.500% of 1,000 events of the last hour in time, target 0.9; 45% of the budget is left, burn rate 0.6"
+    )
+    assert page.after(tick(), late=200)["Keeping"].reason == "OverBudget"
+    page.at_s += 3600
+    assert page.after(tick(), late=0)["Keeping"].message.startswith("100.000%"), "older events are forgotten"

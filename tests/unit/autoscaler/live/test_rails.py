@@ -1,0 +1,102 @@
+"""Rails: what an operator writes in [rails] limits every decision, and each decision says which limit was binding."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from unit.autoscaler.builders import Wants, seen
+
+from autoscaler.live.composition import policy_config_of
+from autoscaler.live.rails import Window, railed
+from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.live.start import read
+from autoscaler.model import Action
+from autoscaler.policies.guards.limits import Bounds
+from autoscaler.policies.settings import Limits
+from autoscaler.records import decision_record
+from contracts.validation import InvalidSettingsError
+
+FILE = """
+bootstrap_servers = "127.0.0.1:9"
+policy = "tail-aware"
+state_dir = "state"
+initial_replicas = 3
+max_replicas = 99
+goal = "reliability"
+[rails]
+min = 2
+max = 6
+cool_down_down_s = "60s"
+"""
+
+
+def configured(folder: Path, text: str) -> AutoscalerSettings:
+    (folder / "own.toml").write_text(text)
+    return read(folder / "own.toml", {}).settings
+
+
+def test_rails_replace_the_settings_of_guards_and_a_goal_sets_the_price(tmp_path: Path) -> None:
+    settings = configured(tmp_path, FILE)
+    assert (settings.min_replicas, settings.max_replicas, settings.cool_down_down_s) == (2, 6, 60)
+    assert policy_config_of(settings).options == {"price": 0.25}
+    assert configured(tmp_path, FILE + "[policy_options]\nprice = 0.1").options() == {"price": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("max_step = 2", "did you mean max_step"),
+        ("min = 4", "must be from 4"),
+        ('windows = ["Mon-Fri 8-18"]', "write for example"),
+        ('windows = ["Mon 08:00-08:00 all off"]', "never opens"),
+        ('time_zone = "Atlantis"', "unknown; write for example Europe/Berlin"),
+    ],
+)
+def test_wrong_rails_are_refused_in_one_line(tmp_path: Path, line: str, problem: str) -> None:
+    with pytest.raises(InvalidSettingsError) as wrong:
+        configured(tmp_path, FILE.replace("min = 2", "").replace("max = 6", "") + line)
+    assert [problem in one and "\n" not in one for one in wrong.value.problems] == [True]
+
+
+def decided(wanted: int, replicas: int, rails: str, at: str = "2026-01-05T09:00") -> Any:
+    clock_us = round(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp() * 1e6)
+    policy = Bounds(Wants(wanted), maximum=6)
+    return railed(policy, rails, Limits(), "payment", lambda: clock_us).decide(seen([10] * 8, replicas=replicas))
+
+
+def test_steps_are_limited_and_the_record_says_by_what_and_what_was_wanted() -> None:
+    decision = decided(8, 2, '{"max_step_up": 3}')
+    record = decision_record(seen([10] * 8, replicas=2), decision, epoch=1, at_us=1, tick=1, policy="wants")
+    assert (record.planned_replicas, record.rails, record.uncapped) == (5, ("max", "max_step_up"), 8)
+    assert decided(1, 5, '{"max_step_down": 1}').plan.count == 4
+    free = decided(4, 2, '{"max_step_up": 3}')
+    assert (free.plan.count, free.rails, free.uncapped) == (4, (), 0)
+
+
+def test_a_window_is_open_in_its_time_zone_also_after_midnight() -> None:
+    rails = '{"windows": ["Mon-Fri 08:00-18:00 scale-in off"], "time_zone": "Europe/Berlin"}'
+    counts = {"2026-01-05T09:00": 2, "2026-01-05T07:00": 2, "2026-01-05T06:59": 1, "2026-01-04T09:00": 1}
+    assert {at: decided(1, 2, rails, at).plan.count for at in counts} == counts
+    assert decided(1, 2, rails).rails == ("window",)
+    night = Window.of("Fri-Sun 22:00-06:00 all off")
+    times = {"2026-01-05T05:59": True, "2026-01-05T06:00": False, "2026-01-05T22:00": False, "2026-01-02T22:00": True}
+    assert {at: night.is_open(datetime.fromisoformat(at)) for at in times} == times
+
+
+def test_moves_wait_for_a_minute_but_the_first_change_and_partitions_without_an_owner_do_not() -> None:
+    guard = railed(Wants(2, action=Action.REASSIGN), '{"moves_per_minute": 5}', Limits(), "payment")
+    even, other = [0, 1] * 4, [1, 0] * 4
+
+    def actions(*ticks: tuple[float, list[int]]) -> list[Action]:
+        return [guard.decide(seen([10] * 8, replicas=2, owned=owned, at_s=at_s)).action for at_s, owned in ticks]
+
+    assert actions((0, even), (1, other), (60, other), (61, other)) == [
+        "reassign",
+        "no-change",
+        "no-change",
+        "reassign",
+    ]
+    died = replace(seen([10] * 8, replicas=2, owned=even, at_s=62), assignment=dict.fromkeys(range(8), "gone"))
+    assert guard.decide(died).rails == (), "partitions moved a second ago, and some have lost their owner"

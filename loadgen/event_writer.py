@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from loadgen.trace import PARTITIONS
+from loadgen.trace import PARTITIONS, SERVICE_RATE
 
 Row = tuple[int, int, int, int]
 """Time (ms since the epoch), hash of the key (or NO_KEY), partition, size (bytes)."""
@@ -41,10 +41,10 @@ class EventWriter:
             self._rows.execute("COMMIT")
         self.rows += len(rows)
 
-    def write(self, out: Path, partitions: int) -> float:
-        """Write a Parquet file atomically. Return the seconds from the first event to the last.
+    def write(self, out: Path, partitions: int, service_rate: float | None = None) -> float:
+        """Write a Parquet file atomically. Return the seconds from the first event to the last. Raises OSError.
 
-        Times count from the start of the whole second in which the first event falls. Raises OSError.
+        Times count from the whole second of the first event. service_rate: of a busy member, events/s; None: unknown.
         """
         import pyarrow  # noqa: PLC0415  a tenth of a second
         from pyarrow import parquet  # noqa: PLC0415
@@ -52,7 +52,7 @@ class EventWriter:
         fields = {"at_s": "double", "partition": "int32", "key": "int64", "size": "int32"}
         schema = pyarrow.schema(
             [(name, pyarrow.type_for_alias(kind)) for name, kind in fields.items()],
-            metadata={PARTITIONS: str(partitions)},
+            metadata={PARTITIONS: str(partitions)} | ({SERVICE_RATE: str(service_rate)} if service_rate else {}),
         )
         temporary = out.with_name(out.name + ".tmp")
         try:

@@ -188,8 +188,9 @@ class Recording:
     def _count(self) -> int:
         metadata = self._query(self._consumer.list_topics, self._topic, REQUEST_TIMEOUT_S).topics[self._topic]
         if metadata.error is not None:
-            problem = f"topic {self._topic} at {self._address}: {metadata.error.str()}"
-            raise RecordingError(f"{problem}; name one that exists")
+            raise RecordingError(
+                f"topic {self._topic} at {self._address}: {metadata.error.str()}; name an existing one"
+            )
         return len(metadata.partitions)
 
     def _ranges(self) -> dict[int, tuple[int, int]]:
@@ -223,8 +224,8 @@ class Recording:
         try:
             return request(*arguments)
         except KafkaException as error:
-            problem = f"Kafka at {self._address} does not answer ({error.args[0].str()})"
-            raise RecordingError(f"{problem}{self._why()}") from error
+            why = f"does not answer ({error.args[0].str()}){self._why()}"
+            raise RecordingError(f"Kafka at {self._address} {why}") from error
 
     def _why(self) -> str:
         self._consumer.poll(0)  # runs error_cb

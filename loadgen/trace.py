@@ -19,7 +19,8 @@ from loadgen.trace_file import Part, TraceFile
 SECOND, AT, PARTITION, KEY, SIZE = "second", "at_s", "partition", "key", "size"
 FORM: Final = "second,events or second,p0,p1,… or at_s,partition[,key][,size] or at_s,key[,size]"
 PARTITIONS: Final = b"tailpack.partitions"
-"""Metadata key of a recorded Parquet file. Its value is the number of partitions of the topic."""
+SERVICE_RATE: Final = b"tailpack.service_rate"
+"""Metadata keys of a recorded Parquet file: partitions of the topic; events/s of a busy member of the group."""
 MAX_DURATION_S: Final = int(31 * DAY_S)
 MAX_PARTITIONS: Final = 10_000
 MAX_CELLS: Final = 20_000_000

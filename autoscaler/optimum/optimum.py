@@ -90,8 +90,8 @@ def optimum(problem: OptimumProblem, simulate: Simulate | None = None) -> tuple[
     if simulate is not None:
         cost_us, late = simulate(plans)
     allowed = _allowed(problem)
-    lower_us = max(priced.result(), _volume_us(problem, allowed))
-    none_late_us = max(lower_us, none_late.result()[0], _volume_us(problem, 0))
+    lower_us = max(priced.result(), volume_us(problem, allowed))
+    none_late_us = max(lower_us, none_late.result()[0], volume_us(problem, 0))
     met, none = late <= allowed, late == 0
     why = f"no schedule was found that meets the SLO: {late:,} late events in the best one, {allowed:,} allowed"
     found = Optimum(
@@ -154,7 +154,7 @@ def _least(problem: OptimumProblem, late_us: int) -> tuple[int, int]:
     return value, late
 
 
-def _volume_us(problem: OptimumProblem, allowed: int) -> int:
+def volume_us(problem: OptimumProblem, allowed: int) -> int:
     """Return a lower bound from the work alone, replica-µs, for at most `allowed` late events.
 
     Between two ticks replicas cost at least the work of the events that arrive after the first and are due before the
@@ -224,8 +224,8 @@ def _unsearched(problem: OptimumProblem, began_s: float) -> Optimum:
     return Optimum(
         optimum_replica_minutes=None if events else least,
         late=0,
-        lower=_volume_us(problem, _allowed(problem)) / MINUTE_US if events else least,
-        lower_none_late=_volume_us(problem, 0) / MINUTE_US if events else least,
+        lower=volume_us(problem, _allowed(problem)) / MINUTE_US if events else least,
+        lower_none_late=volume_us(problem, 0) / MINUTE_US if events else least,
         method="the work that must be done in time, by any replica" if events else "no event",
         why=f"no search above {MAX_PARTITIONS} partitions, and the group has {problem.partitions}" if events else "",
         wall_s=time.perf_counter() - began_s,

@@ -1,54 +1,25 @@
 """Compares scalers on past traffic: share in time, cost, the difference from today with an interval, a lower bound."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from autoscaler.policies.registry import fixed_count
-from bench.backtest.current import Current
-from bench.backtest.parts import Part, block_edges, parts_of, per_partition, replica_limit, run_part
-from bench.matrix import FAILED, Announce, Contender, Job, Row, run, sorted_changes
-from loadgen.schedule import Spacing
+from bench.backtest.contenders import EVERY, Question, Runs, block_table, failures, likely_counts, share_in_time
+from bench.backtest.parts import BOUND, Part, block_edges, parts_of, per_partition, run_part
+from bench.matrix import Announce, Contender, Row, run
 from loadgen.shapes import IntArray
 from loadgen.trace import EventTrace, Trace
 from report.measures import INTERVAL_QUANTILES, RESAMPLES, Floats, Interval, per_second_packing
 
-BASE: Final = "w1"
-"""Scenario with the defaults of all settings that the user does not state. The trace replaces its load."""
-COUNTS: Final = (*range(1, 13), 15, 20, 25, 30, 40, 50, 75, 100)
-"""Constant counts among which the cheapest one that meets the SLO is chosen."""
-EVERY: Final = 4
-"""Settings are tuned on every fourth part, if there are several."""
 HOUR_S: Final = 3600
 DAY_S: Final = 86_400
 BEFORE_S: Final = 300
 TINY: Final = 1e-9
 """Denominator in place of 0, for blocks without events."""
-
-
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A comparison that a user asks for, with its conditions."""
-
-    trace: Path
-    current: Current
-    policies: Sequence[str] = ("tail-aware",)
-    set: Mapping[str, Any] = {}
-    """Setting of a scenario → value, for all contenders."""
-    service_time_s: float
-    latency_target_s: float
-    percentile: float
-    """Share of events that must be in time, for example 0.999."""
-    spacings: Sequence[Spacing] = (Spacing.SMOOTH,)
-    """Distributions of the events within a second. Two of them give a band."""
-    partitions: int
-    """Number of partitions, for a trace that does not have it."""
-    most: int
-    """Maximum number of replicas."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +50,23 @@ class Worst(msgspec.Struct, frozen=True, kw_only=True):
     """Mean rate of the five minutes before."""
 
 
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
+    """A proven lower bound on the cost of all policies that meet the SLO."""
+
+    replica_hours: float
+    method: str
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the trace with its events/s, and the mean replicas and the share in time of each line, in order."""
+
+    begin_s: int
+    end_s: int
+    events_per_s: float
+    replicas: tuple[float, ...]
+    in_time: tuple[float, ...]
+
+
 class Backtest(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a question."""
 
@@ -90,7 +78,14 @@ class Backtest(msgspec.Struct, frozen=True, kw_only=True):
     """Simulated time that is counted. Shorter than `duration_s` if the trace was sampled."""
     lines: tuple[Line, ...]
     packed_replica_hours: float
-    """Cost if each second's events were packed alone, with free starts and moves (report.measures)."""
+    """Cost if each second's events were packed alone, with free starts and moves (report.measures). It is no bound:
+    a policy may let a queue of one second wait for the next."""
+    bound: Bound | None
+    """None: no bound is known, for the reason in `notes`."""
+    blocks: tuple[Block, ...]
+    latency_target_s: float
+    percentile: float
+    service_time_s: float
     worst: Worst | None
     failed: tuple[str, ...]
     notes: tuple[str, ...]
@@ -104,23 +99,28 @@ def backtest(
     counts = per_partition(trace, partitions)
     parts = parts_of(trace, question.trace.absolute(), folder / "parts")
     run_jobs = partial(run, folder=folder, processes=processes, announce=announce, work=run_part)
-    runs, failed = _Runs(question, parts, counts, run_jobs), list[str]()
-    fixed = [Contender(policy=f"static-{count}", name=f"fixed {count}") for count in COUNTS if count <= question.most]
+    runs, failed = Runs(question, parts, counts, run_jobs), list[str]()
     own = [Contender(policy=policy) for policy in question.policies]
     named = [question.current.contender, *own]
     few = ([part for part in parts if part.trace] or parts)[::EVERY]  # nothing can be tuned on a part without events
-    chosen = [runs.cheapest(some, few) for some in (fixed, question.current.tuned()) if some]
+    searched = [some for some in (likely_counts(question, counts), question.current.tuned()) if some]
+    bound = Contender(policy=BOUND)
+    runs.compute([(own, parts), (named, parts), *((some, few) for some in searched), ([bound], parts)])
+    chosen = [runs.cheapest(some, few) for some in searched]
     contenders = [named[0], *(one for one in chosen if one), *own]
     rows, lines = runs.rows(contenders, parts), []
     counted_s = sum(part.end_s - part.begin_s for part in parts)
+    scale = trace.duration_s / counted_s
     for contender in contenders:
-        if reasons := _failed(rows[contender.label]):
+        if reasons := failures(rows[contender.label]):
             failed.append(f"{contender.label}: {reasons[0]}")
         else:
-            lines.append(_line(contender, rows, question, trace.duration_s / counted_s, trace.duration_s / DAY_S))
+            lines.append(_line(contender, rows, question, scale, trace.duration_s / DAY_S))
     packed = per_second_packing(
         counts, service_rate=1 / question.service_time_s, latency_target_s=question.latency_target_s, bursts=False
     )
+    bounds = runs.rows([bound], parts)[bound.label]
+    unknown = failures(bounds)[:1]
     return Backtest(
         trace=trace.name,
         events=int(counts.sum()),
@@ -129,60 +129,38 @@ def backtest(
         simulated_s=counted_s,
         lines=tuple(lines),
         packed_replica_hours=float(packed.sum()) / HOUR_S,
+        bound=None if unknown else _bound(bounds, scale),
+        blocks=tuple(_chart(rows, [line.name for line in lines], parts, counts)),
+        latency_target_s=question.latency_target_s,
+        percentile=question.percentile,
+        service_time_s=question.service_time_s,
         worst=None if failed else _worst(own[0].label, rows, parts, counts),
         failed=tuple(failed),
-        notes=question.current.notes,
+        notes=(*question.current.notes, *unknown),
     )
 
 
-class _Runs:
-    """Runs contenders on parts."""
+def _bound(rows: Sequence[Sequence[Row]], scale: float) -> Bound:
+    """Return the lowest bound of the spacings. A part without events has the minimum of replicas."""
+    hours = min(sum(row["replica_s"][0] for row in some) for some in rows) * scale / HOUR_S
+    return Bound(replica_hours=hours, method=next(row["method"] for some in rows for row in some if "method" in row))
 
-    def __init__(
-        self, question: Question, parts: Sequence[Part], counts: IntArray, run_jobs: Callable[..., dict[Job, Row]]
-    ) -> None:
-        self._question, self._run, self._partitions = question, run_jobs, counts.shape[1]
-        self._starts = {part: counts[max(0, part.begin_s - part.warm_up_s) :][:60].sum(axis=1).mean() for part in parts}
 
-    def rows(self, contenders: Sequence[Contender], parts: Sequence[Part]) -> dict[str, list[list[Row]]]:
-        """Return for each contender, by label, the rows of the parts for each spacing."""
-        jobs = {
-            contender.label: [
-                [self._job(contender, part, spacing) for part in parts] for spacing in self._question.spacings
-            ]
-            for contender in contenders
-        }
-        found = self._run([job for some in jobs.values() for own in some for job in own])
-        return {label: [[found[job] for job in own] for own in some] for label, some in jobs.items()}
-
-    def cheapest(self, contenders: Sequence[Contender], parts: Sequence[Part]) -> Contender | None:
-        """Return the cheapest contender that meets the SLO, else the one with the most events in time."""
-        rows = self.rows(contenders, parts)
-        ranked = []
-        for contender in contenders:
-            if not _failed(rows[contender.label]):
-                blocks = _blocks(rows[contender.label])
-                share, spent = _share(blocks), float(blocks[:, 2].sum())
-                met = share >= self._question.percentile
-                ranked.append(((not met, spent if met else -share), contender))
-        return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
-
-    def _job(self, contender: Contender, part: Part, spacing: Spacing) -> Job:
-        question = self._question
-        capacity = 1 / question.service_time_s
-        needed = max(1, min(question.most, ceil(self._starts[part] / capacity)))
-        changes = {
-            "load.trace": str(part.trace or ""),
-            "load.spacing": spacing.value,
-            "payment.partitions": self._partitions,
-            "autoscaler.max_replicas": question.most,
-        }
-        limits = changes | dict(question.set) | contender.set
-        needed = min(needed, replica_limit(limits, "max_replicas", 0) or needed)  # 0: no limit
-        needed = max(needed, replica_limit(limits, "min_replicas", 1))
-        initial = {"autoscaler.initial_replicas": fixed_count(contender.policy) or needed}
-        settings = sorted_changes(changes | initial, question.set, contender.set)
-        return Job(scenario=BASE, policy=contender.policy, changes=settings, how=part.how)
+def _chart(
+    rows: Mapping[str, list[list[Row]]], names: Sequence[str], parts: Sequence[Part], counts: IntArray
+) -> Iterator[Block]:
+    tables = [block_table(rows[name]) for name in names]
+    for place, (begin_s, end_s) in enumerate(block_edges(parts)):
+        yield Block(
+            begin_s=begin_s,
+            end_s=end_s,
+            events_per_s=float(counts[begin_s:end_s].sum()) / (end_s - begin_s),
+            replicas=tuple(
+                float(table[place, 2]) / (end_s - begin_s) / len(rows[name])
+                for name, table in zip(names, tables, strict=True)
+            ),
+            in_time=tuple(share_in_time(table[place : place + 1]) for table in tables),
+        )
 
 
 def _line(
@@ -190,12 +168,12 @@ def _line(
 ) -> Line:
     """Return the figures. scale: duration of the trace divided by the time that was simulated and counted."""
     own, today = contender.label, question.current.contender.label
-    spacings = [_blocks([some]) for some in rows[own]]
-    shares = [_share(blocks) for blocks in spacings]
+    spacings = [block_table([some]) for some in rows[own]]
+    shares = [share_in_time(blocks) for blocks in spacings]
     costs = [scale * float(blocks[:, 2].sum()) / HOUR_S for blocks in spacings]
     late = [scale * float(blocks[:, 1].sum()) / days for blocks in spacings]
-    compared = own != today and not _failed(rows[today])
-    pair = (_blocks(rows[own]), _blocks(rows[today])) if compared else None
+    compared = own != today and not failures(rows[today])
+    pair = (block_table(rows[own]), block_table(rows[today])) if compared else None
     return Line(
         name=own,
         policy=contender.policy,
@@ -206,21 +184,6 @@ def _line(
         cost_change=_interval(*pair, lambda a, b: a[..., 2] / b[..., 2] - 1) if pair else None,
         in_time_change=_interval(*pair, lambda a, b: b[..., 1] / b[..., 0] - a[..., 1] / a[..., 0]) if pair else None,
     )
-
-
-def _failed(rows: Sequence[Sequence[Row]]) -> list[str]:
-    return [row[FAILED] for some in rows for row in some if FAILED in row]
-
-
-def _blocks(rows: Sequence[Sequence[Row]]) -> Floats:
-    """Return events, late events and replica-seconds of each block, summed over the spacings: shape (blocks, 3)."""
-    tables = [np.concatenate([[row["events"], row["late"], row["replica_s"]] for row in some], axis=1) for some in rows]
-    return np.asarray(sum(tables), dtype=np.float64).T
-
-
-def _share(blocks: Floats) -> float:
-    events, late, _ = blocks.sum(axis=0)
-    return float(1 - late / events) if events else 1.0
 
 
 def _interval(own: Floats, today: Floats, figure: Callable[[Floats, Floats], Floats]) -> Interval:
@@ -234,7 +197,7 @@ def _interval(own: Floats, today: Floats, figure: Callable[[Floats, Floats], Flo
 
 def _worst(name: str, rows: Mapping[str, list[list[Row]]], parts: Sequence[Part], counts: IntArray) -> Worst | None:
     """Return the block with the most late events; None if no event is late."""
-    blocks = _blocks(rows[name])
+    blocks = block_table(rows[name])
     at = int(blocks[:, 1].argmax())
     events, late, _ = blocks[at]
     if not late:

@@ -20,6 +20,8 @@ PART_S: Final = 600
 """Duration of a part of a sampled trace, seconds."""
 WARM_UP_S: Final = 120
 """Time before a part in which the policy learns the load, seconds. It is simulated, but not counted."""
+BOUND: Final = "clairvoyant"
+"""Policy of a job that computes the lower bound of all policies."""
 BLOCKS: Final = 24
 """Number of blocks into which a trace is divided that is simulated as a whole. Intervals are over blocks."""
 
@@ -105,10 +107,12 @@ def _write_events(trace: EventTrace, files: Mapping[Part, Path]) -> None:
 def run_part(job: Job) -> Row:
     """Simulate a part. Return for each of its blocks: events, late events, replica-seconds.
 
-    A part without events is not simulated: it has the minimum number of replicas all the time.
+    A part without events is not simulated: it has the minimum number of replicas all the time. For the policy BOUND,
+    return a proven lower bound of all policies in place of the blocks: replica_s, and its method.
     Raises InvalidSettingsError.
     """
-    from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
+    from bench.simulation.optimum import lower_bound  # noqa: PLC0415  compiled code only where something is simulated
+    from bench.simulation.run import run_scenario  # noqa: PLC0415
     from bench.simulation.sent_events import build_events, replica_minutes  # noqa: PLC0415
 
     warm_up_s, blocks, length_s = map(int, job.how.split()[1:])
@@ -121,6 +125,9 @@ def run_part(job: Job) -> Row:
     sent = build_events(scenario)
     rest_s = length_s - sent.duration_s  # a file of single events ends with the last one
     sent = replace(sent, counts=np.pad(sent.counts, [(0, rest_s), (0, 0)][: sent.counts.ndim]))
+    if job.policy == BOUND:
+        replica_s, method = lower_bound(scenario, sent, warm_up_s)
+        return {"replica_s": [replica_s], "method": method}
     run, result = run_scenario(scenario, sent, keep_events=False)
     ends = np.concatenate([[0], np.cumsum(sent.table().sum(axis=1))])
     late = run.latency_us > round(scenario.target.latency_target_s * 1e6)

@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ import msgspec
 import numpy as np
 
 import autoscaler.optimum as optimum_module
-from autoscaler.optimum.optimum import Optimum, OptimumProblem, optimum
+from autoscaler.optimum.optimum import MAX_PARTITIONS, Optimum, OptimumProblem, optimum, volume_us
 from autoscaler.optimum.schedule import Schedule
 from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.chance import ServiceTimes
@@ -25,6 +26,8 @@ from contracts.validation import DECODE_ERRORS, InvalidSettingsError, cache_fold
 from report import replace_file
 
 CODE: Final = Path(optimum_module.__file__).parent
+MAX_SEARCHED_S: Final = (0, 86_400, 86_400, 10_000, 1_200, 120)
+"""Longest load that `lower_bound` searches, by number of partitions, s. Each takes about ten seconds."""
 MAX_EVENTS: Final = 20_000_000
 """Maximum number of events. All are in memory, with 60 bytes each."""
 
@@ -86,6 +89,31 @@ def find_optimum(scenario: Scenario, sent: SentEvents) -> tuple[Optimum, Schedul
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, msgspec.json.encode(found))
     return found
+
+
+def lower_bound(scenario: Scenario, sent: SentEvents, begin_s: int) -> tuple[float, str]:
+    """Return a proven lower bound of the cost from `begin_s` on, replica-seconds, and its method.
+
+    It holds for schedules that meet the SLO. The sum over parts of a run holds for those that meet it over all parts.
+    Raises InvalidSettingsError for the reasons of `why_not`, and for random service times.
+    """
+    if why := why_not(scenario, sent):
+        raise InvalidSettingsError([f"no lower bound: {why}"])
+    if not begin_s and sent.partitions <= MAX_PARTITIONS and sent.duration_s <= MAX_SEARCHED_S[sent.partitions]:
+        return 60 * find_optimum(scenario, sent)[0].lower, "a search over all placements"
+    problem, begin_us = _question(scenario, sent), begin_s * 1_000_000
+    first = int(problem.times_us.searchsorted(begin_us))
+    part = replace(
+        problem,
+        times_us=problem.times_us[first:] - begin_us,
+        takes_us=problem.takes_us[first:],
+        ticks_us=problem.ticks_us[problem.ticks_us > begin_us] - begin_us,
+        duration_us=problem.duration_us - begin_us,
+        replicas=problem.least_replicas,
+    )
+    if len(set(part.takes_us.tolist())) > 1:
+        raise InvalidSettingsError(["no lower bound: service times are random"])
+    return volume_us(part, ceil(part.late_share * len(part.times_us))) / 1e6, "the work that must be done in time"
 
 
 def _clairvoyant_settings(scenario: Scenario) -> SimulationSettings:

@@ -1,7 +1,6 @@
 """`tailpack backtest`: simulate other scalers on past traffic."""
 
 import re
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -10,29 +9,34 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from contracts.settings import duration_s
+from contracts.connection import Connection
 from report.wording import count, duration, share
+from tailpack.backtest.traffic import Traffic
 from tailpack.cli.options import (
     AsJson,
     Changes,
     Max,
     Processes,
+    Properties,
+    Servers,
     check_policy,
     load_with_trace,
     parse_changes,
     print_json,
     slo_changes,
 )
-from tailpack.cli.progress import matrix_progress, next_step, progress
+from tailpack.cli.progress import matrix_progress, next_step
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
     from bench.backtest.backtest import Backtest, Line
     from report.measures import Interval
+    from tailpack.backtest.page import Page
 
 FAILED_UNDER: Final = 99
 """Exit status if a policy is below --fail-under."""
 NOT_MODELLED: Final = "Not modelled: outages of brokers, pauses of a runtime, databases that replicas share."
+PAGE: Final = "backtest.html"
 PRICE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*h")
 
 
@@ -47,18 +51,29 @@ def backtest(
         ),
     ],
     service_time: Annotated[
-        str, typer.Option(metavar="DURATION", help="Time that a replica needs to serve one event: 5ms.")
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="Time that a replica needs to serve one event: 5ms.",
+        ),
     ],
     trace: Annotated[Path | None, typer.Option(help="CSV or Parquet file, as for `tailpack simulate --trace`.")] = None,
+    topic: Annotated[str, typer.Option(help="Record this topic, or import it from --prometheus.")] = "",
+    group: Annotated[str, typer.Option(help="Group whose commits show the time of --service-time auto.")] = "",
+    bootstrap_servers: Servers = "",
+    client_properties: Properties = "",
     prometheus: Annotated[
-        str, typer.Option(metavar="URL", help="Import the traffic from this Prometheus, instead of --trace.")
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Import from this Prometheus; its token: TAILPACK_PROMETHEUS_TOKEN.",
+        ),
     ] = "",
     query: Annotated[
         str,
         typer.Option(
             metavar="PROMQL",
-            help="Rate of events for each partition: sum by (partition) "
-            '(rate(kafka_topic_partition_current_offset{topic="orders"}[1m])).',
+            help="Rate of each partition; default: of --topic in kafka-exporter.",
         ),
     ] = "",
     past: Annotated[str, typer.Option(metavar="DURATION", help="Imported range, up to now: 7d.")] = "7d",
@@ -89,20 +104,23 @@ def backtest(
     A trace of more than four hours is sampled. If it has only counts, figures are a band:
     from evenly spaced events to one burst each second.
     """
-    from bench.backtest.backtest import Question  # noqa: PLC0415  numpy only where it is needed
-    from bench.backtest.backtest import backtest as answer  # noqa: PLC0415
+    from bench.backtest.backtest import backtest as answer  # noqa: PLC0415  numpy only where it is needed
+    from bench.backtest.contenders import Question  # noqa: PLC0415
     from bench.backtest.current import read_current  # noqa: PLC0415
     from loadgen.schedule import Spacing  # noqa: PLC0415
     from loadgen.trace import EventTrace  # noqa: PLC0415
+    from report import replace_file  # noqa: PLC0415
+    from tailpack.backtest.page import html  # noqa: PLC0415
 
-    if price and not (match := PRICE.fullmatch(price)):
-        raise TailpackError(f"--price {price!r}: must be an amount for each hour, for example 0.031/h")
+    amount = _price(price)
     now = read_current(current)
     names = [check_policy(name) for name in dict.fromkeys(policies or ["tail-aware"])]
-    notes = list(now.notes)
-    path = _import(prometheus, query, past, step, out=out, notes=notes) if prometheus else trace
-    if path is None or (prometheus and trace):
-        raise TailpackError("give the traffic as --trace FILE, or as --prometheus URL with --query")
+    connection = Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties)
+    traffic = Traffic(
+        trace=trace, topic=topic, group=group, connection=connection,
+        prometheus=prometheus, query=query, past=past, step=step,
+    )  # fmt: skip
+    path, service_time, notes = traffic.read(service_time, out)
     own = parse_changes(changes)
     if "duration_s" in own:
         raise TailpackError("--set duration_s: the whole trace is compared; leave it out, or use a shorter trace")
@@ -124,74 +142,76 @@ def backtest(
     )  # fmt: skip
     with matrix_progress("simulated runs", out) as announce:
         result = answer(question, found, out, processes=processes, announce=announce)
-    result = msgspec.structs.replace(result, notes=tuple(notes))
+    result = msgspec.structs.replace(result, notes=(*notes, *result.notes))
     (out / "backtest.json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
+    page = _page(result, amount, band=not is_exact)
+    replace_file(out / PAGE, html(page))
     if as_json:
         print_json(result)
     else:
-        _print(result, float(match[1]) if price and match else None, band=not is_exact)
-    shortest = min((line.in_time[0] for line in result.lines if line.name in names), default=0.0)
+        _print(page)
+        Console().print(f"page: {out / PAGE}", highlight=False, soft_wrap=True)
+    least = min((line.in_time[0] for line in result.lines if line.name in names), default=0.0)
     next_step("tailpack shadow shadow.toml", as_json=as_json)
-    if fail_under is not None and shortest < fail_under / 100:
-        typer.echo(f"tailpack: {share(shortest)} in time is less than --fail-under {fail_under:g}", err=True)
+    if fail_under is not None and least < fail_under / 100:
+        typer.echo(f"tailpack: {share(least)} in time is less than --fail-under {fail_under:g}", err=True)
         raise typer.Exit(FAILED_UNDER)
     raise typer.Exit(1 if result.failed else 0)
 
 
-def _import(url: str, query: str, past: str, step: str, *, out: Path, notes: list[str]) -> Path:
-    """Import a trace from Prometheus, and return its file. A remark about missing samples is added to `notes`."""
-    from bench.backtest.prometheus import import_rates  # noqa: PLC0415  numpy only where it is needed
-
-    if not query:
-        raise TailpackError("--prometheus needs --query: the rate of events for each partition")
-    step_s = _seconds("--step", step)
-    if step_s != int(step_s):
-        raise TailpackError(f"--step {step!r}: must be whole seconds")
-    with progress("importing, %", 100) as update:
-        found = import_rates(
-            url, query, out / "import.parquet", end_s=time.time() // step_s * step_s,
-            duration_s=_seconds("--past", past), step_s=int(step_s), announce=lambda part: update(completed=100 * part),
-        )  # fmt: skip
-    notes += [found.note] if found.missing else []
-    return found.path
+def _price(text: str) -> float | None:
+    match = PRICE.fullmatch(text)
+    if text and not match:
+        raise TailpackError(f"--price {text!r}: must be an amount for each hour, for example 0.031/h")
+    return float(match[1]) if match else None
 
 
-def _seconds(option: str, text: str) -> float:
-    try:
-        seconds = duration_s(text)
-    except ValueError as error:
-        raise TailpackError(f"{option}: {error}") from error
-    if seconds < 1:
-        raise TailpackError(f"{option} {text!r}: must be at least one second")
-    return seconds
+def _page(result: "Backtest", price: float | None, *, band: bool) -> "Page":
+    """Return the texts of the result, for terminal and page."""
+    from tailpack.backtest.page import Page  # noqa: PLC0415  only with a result
 
-
-def _print(result: "Backtest", price: float | None, *, band: bool) -> None:
-    console = Console()
     sampled = f", {duration(result.simulated_s)} of it simulated" if result.simulated_s < result.duration_s else ""
     title = f"{result.trace}: {duration(result.duration_s)}{sampled}, {count(result.events)} events, " + (
         f"{result.partitions} partitions"
     )
     cost = [f"cost at {price:g}/h"] if price is not None else []
-    table = Table("", "in time", "late events/day", "replica-hours", *cost, "cost against today", box=None, title=title)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for line in result.lines:
-        table.add_row(*_cells(line, price))
-    packed = result.packed_replica_hours
-    priced = [] if price is None else [f"{packed * price:,.2f}"]
-    table.add_row("each second packed alone", "", "", f"{packed:,.2f}", *priced, "", style="dim")
-    console.print(table)
-    if band:
-        console.print("Bands: events spaced evenly … in one burst each second; the trace does not show which.")
+    packed = ("each second packed alone", result.packed_replica_hours)
+    name, hours = ("lower bound", result.bound.replica_hours) if result.bound else packed
+    priced = [] if price is None else [f"{hours * price:,.2f}"]
+    notes = ["Bands: events spaced evenly … in one burst each second; the trace does not show which."] if band else []
     if worst := result.worst:
-        console.print(
+        notes.append(
             f"Worst time of {worst.name}: {_clock(worst.begin_s)} to {_clock(worst.end_s)} after the start, "
             f"{share(worst.in_time)} in time; up to {worst.peak_events_per_s:,} events/s after a mean of "
-            f"{worst.before_events_per_s:,.0f}.",
-            highlight=False,
+            f"{worst.before_events_per_s:,.0f}."
         )
-    for text in (*result.notes, *(f"failed: {why}" for why in result.failed), NOT_MODELLED):
+    if result.bound:
+        notes.append(f"Lower bound: no policy that meets the SLO costs less; proven by {result.bound.method}.")
+    return Page(
+        title=title,
+        conditions=f"{100 * result.percentile:g} % within {duration(result.latency_target_s)}; a replica needs "
+        f"{duration(result.service_time_s)} for an event.",
+        columns=["", "in time", "late events/day", "replica-hours", *cost, "cost against today"],
+        rows=[*(_cells(line, price) for line in result.lines), [name, "", "", f"{hours:,.2f}", *priced, ""]],
+        notes=[*notes, *result.notes, *(f"failed: {why}" for why in result.failed), NOT_MODELLED],
+        names=[line.name for line in result.lines],
+        spans=[(block.begin_s, block.end_s) for block in result.blocks],
+        clock=_clock,
+        events_per_s=[block.events_per_s for block in result.blocks],
+        replicas=[block.replicas for block in result.blocks],
+        late=[[100 * (1 - one) for one in block.in_time] for block in result.blocks],
+    )
+
+
+def _print(page: "Page") -> None:
+    console = Console()
+    table = Table(*page.columns, box=None, title=page.title)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in page.rows:
+        table.add_row(*row)
+    console.print(table)
+    for text in page.notes:
         console.print(text, highlight=False, markup=False, style="dim")
 
 

@@ -49,7 +49,7 @@ COMMANDS: Final = (
     ("pin", "tailpack.cli.holds:pin", "pin 6 greeter.toml --for 30m", OWN),
     ("resume", "tailpack.cli.holds:resume", "resume greeter.toml", OWN),
     ("topics create", "tailpack.cli.kafka:create", f"topics create demo {SERVER_OPTION} --namespace mine", OWN),
-    ("record", "tailpack.cli.run:record", f"record {SERVER_OPTION} --topic orders --out orders.parquet", OWN),
+    ("record", "tailpack.cli.record:record", f"record {SERVER_OPTION} --topic orders --out orders.parquet", OWN),
     (
         "backtest",
         "tailpack.cli.backtest:backtest",

@@ -1,15 +1,12 @@
-"""`tailpack demo`, `run` and `record`, and the steps of a run as separate commands: `dev load` and `dev jars`."""
+"""`tailpack demo` and `run`, and the steps of a run as separate commands: `dev load` and `dev jars`."""
 
 import shlex
-import tempfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
-from contracts.connection import Connection
 from tailpack.cli.options import (
     Address,
     AsJson,
@@ -31,15 +28,12 @@ from tailpack.cli.options import (
     Startup,
     Trace,
     WebUi,
-    check_folder,
     checked_name,
     load_with_trace,
     parse_changes,
-    print_json,
     slo_changes,
 )
-from tailpack.cli.progress import next_step, progress
-from tailpack.errors import INTERRUPTED, TailpackError
+from tailpack.cli.progress import next_step
 from tailpack.local.jars import Bundle, ensure
 
 Namespace = Annotated[
@@ -150,62 +144,6 @@ def load(
         web_port=web_ui, load_workers=load_workers, name=namespace,
     ).replay()  # fmt: skip
     console.print(f"report: tailpack report {folder}", highlight=False, soft_wrap=True)
-
-
-def record(
-    *,
-    bootstrap_servers: Address,
-    topic: Annotated[str, typer.Option(help="Topic to record; it is only read.")],
-    out: Annotated[Path, typer.Option("--out", help="New Parquet file for the trace.")],
-    group: Annotated[
-        str, typer.Option(help="Begin at the committed offsets of this consumer group; default: the first record.")
-    ] = "",
-    seconds: Annotated[
-        float | None,
-        typer.Option(min=0.1, help="Record new events for this time, in seconds; default: the existing events."),
-    ] = None,
-    client_properties: Properties = "",
-    as_json: AsJson = False,
-) -> None:
-    """Record a topic's events as a trace: time, partition, size and a hash of the key, but no content.
-
-    The topic remains unchanged. Ctrl-C ends the recording and saves it.
-    """
-    from loadgen.event_writer import EventWriter  # noqa: PLC0415  numpy only where it is needed
-    from loadgen.recording import Recording, RecordingError  # noqa: PLC0415
-
-    if out.exists():
-        raise TailpackError(f"{out} exists; choose another name")
-    check_folder(out.parent)
-    connection = Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties)
-    interrupted = False
-    existing = next(folder for folder in out.absolute().parents if folder.exists())  # on the disk of `out`
-    with tempfile.TemporaryDirectory(prefix=".tailpack-record-", dir=existing) as folder:
-        into = EventWriter(Path(folder))
-        try:
-            recording = Recording(connection, topic, group)
-            with progress(f"recording {topic}", None if seconds else recording.expected_records) as update:
-                recording.run(into, seconds=seconds, on_progress=lambda rows: update(completed=rows))
-        except RecordingError as error:
-            raise TailpackError(str(error)) from error
-        except KeyboardInterrupt:
-            if not into.rows:
-                raise
-            interrupted = True
-        missing = recording.missing()
-        if not into.rows:
-            reasons = [part.message for part in missing]
-            raise TailpackError("; ".join([f"topic {topic} at {bootstrap_servers}: no record to save", *reasons]))
-        out.parent.mkdir(parents=True, exist_ok=True)
-        duration_s = into.write(out, recording.partitions)
-    summary = f"{into.rows:,} events of {recording.partitions} partitions in {duration_s:,.1f} s: {out}"
-    for line in (summary, *(part.message for part in missing)):
-        Console(stderr=True).print(line, highlight=False, soft_wrap=True, markup=False)
-    if as_json:
-        result = {"trace": str(out), "events": into.rows, "partitions": recording.partitions, "duration_s": duration_s}
-        print_json(result | {"interrupted": interrupted, "missing": [asdict(part) for part in missing]})
-    next_step(f"tailpack simulate w1 --trace {shlex.quote(str(out))}", as_json=as_json)
-    raise typer.Exit(INTERRUPTED if interrupted else 0)
 
 
 def jars(bundle: Annotated[Bundle, typer.Argument(help="Program whose jars are fetched.")]) -> None:

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from contracts.topics import Topic
 from loadgen import recording
-from tailpack.cli import run
+from tailpack.cli import record
 from tailpack.errors import TailpackError
 
 pytestmark = pytest.mark.kafka
@@ -108,7 +108,7 @@ def test_a_missing_topic_or_group_is_one_line_and_leaves_no_file(kafka: str, nam
     assert producer.flush(DEADLINE_S) == 0
     here, away = (["--bootstrap-servers", address] for address in (kafka, "127.0.0.1:1"))
     for reach, problem in (
-        ([*here, "--topic", "nobody"], "topic nobody at .*; name one that exists"),
+        ([*here, "--topic", "nobody"], "topic nobody at .*; name an existing one"),
         ([*here, "--topic", namespace, "--group", "nobody"], "group nobody at .* has no committed offset of topic"),
         ([*here, "--topic", namespace], "no record to save"),
         ([*here, "--topic", timeless], f"no record to save; .* first topic {timeless}, partition 0, offset 0"),
@@ -134,7 +134,7 @@ def test_a_growing_topic_is_recorded_until_ctrl_c_which_saves_the_trace(
         assert late.flush(DEADLINE_S) == 0
 
     monkeypatch.setattr(recording, "COUNT_EVERY_S", 0.0)
-    monkeypatch.setattr(run, "progress", lambda _, total: nullcontext(tell))
+    monkeypatch.setattr(record, "progress", lambda _, total: nullcontext(tell))
     reach = ["--bootstrap-servers", kafka, "--topic", namespace, "--seconds", "600"]
     done = command_line.run("record", *reach, "--out", tmp_path / "mine.parquet", "--json")
     found = json.loads(done.stdout)

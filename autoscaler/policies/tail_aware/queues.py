@@ -124,20 +124,15 @@ def _late_by_replica(waiting: Floats, paths: Floats, busy: Flags, execution: Exe
     held = np.zeros((past + slots if holding else 0, replicas))
     free_s, late_now = np.zeros(replicas), np.zeros((2, replicas))
     is_open = release_s <= 0.0
-    for slot in range(past):
-        _arrive(late_now, waiting[slot], slot, past, held, free_s, is_open, execution, grid)
+    _arrive(late_now, waiting, np.ones(past, np.bool_), -past, past, held, free_s, is_open, execution, grid)
     late = np.zeros((2, len(paths), replicas))
     for path in range(len(paths)):
         free, opened, total = free_s.copy(), is_open.copy(), late_now.copy()
         waits = held.copy() if holding else held
-        for slot in range(slots + 1):
-            at_s = slot * grid.slot_s + grid.begin_s
-            for replica in range(replicas if holding else 0):
-                if not opened[replica] and (slot == slots or at_s >= release_s[replica]):
-                    _release(total, replica, past, waits, free, execution, grid)
-                    opened[replica] = True
-            if slot < slots and busy[path, slot]:
-                _arrive(total, paths[path, slot], past + slot, past, waits, free, opened, execution, grid)
+        _arrive(total, paths[path], busy[path], 0, past, waits, free, opened, execution, grid)
+        for replica in range(replicas if holding else 0):
+            if not opened[replica]:
+                _release(total, replica, past, waits, free, execution, grid)
         if grid.extrapolate:
             _extrapolate(total, paths[path], free, execution, grid)
         late[:, path] = total
@@ -147,8 +142,9 @@ def _late_by_replica(waiting: Floats, paths: Floats, busy: Flags, execution: Exe
 @compiled
 def _arrive(
     late: Floats,
-    events: Floats,
-    slot: int,
+    slots: Floats,
+    busy: Flags,
+    first: int,
     past: int,
     held: Floats,
     free_s: Floats,
@@ -156,26 +152,49 @@ def _arrive(
     execution: Execution,
     grid: Grid,
 ) -> None:
-    """Serve the events of a slot, or hold them until a handover ends."""
-    came_s = (slot - past) * grid.slot_s + grid.begin_s
-    at_s = max(0.0, came_s) if slot >= past else 0.0
-    rates, more = execution.rates, np.zeros(len(free_s))
-    for partition in execution.settled:
-        more[execution.owners[partition]] += events[partition]
-    for partition in execution.moving:
-        count, owner = events[partition], execution.owners[partition]
-        if count <= 0.0:
+    """Serve the events of successive slots, or hold them until a handover ends.
+
+    first: number of the first slot. The `past` slots before 0 have the events that wait now. A function call for each
+    slot would cost more than its events.
+    """
+    settled, moving, before, owners, switches_s, _, release_s, rates = execution
+    slot_s, begin_s, target_s, saved_s, _ = grid
+    replicas, more = len(free_s), np.zeros(len(free_s))
+    for number in range(len(slots)):
+        slot = first + number
+        came_s = slot * slot_s + begin_s
+        at_s = max(0.0, came_s) if slot >= 0 else 0.0
+        for replica in range(replicas if slot >= 0 and len(held) else 0):
+            if not is_open[replica] and came_s >= release_s[replica]:
+                _release(late, replica, past, held, free_s, execution, grid)
+                is_open[replica] = True
+        if not busy[number]:
             continue
-        before, switch_s = execution.before[partition], execution.switch_s[partition]
-        if at_s < switch_s and before >= 0 and max(at_s, free_s[before]) + more[before] / rates[before] < switch_s:
-            more[before] += count
-        elif owner >= 0 and not is_open[owner]:
-            held[slot, owner] += count
-        elif owner >= 0:
-            more[owner] += count
-    for replica in range(len(free_s)):
-        if more[replica] > 0.0:
-            _serve(late, replica, at_s, more[replica], came_s + grid.target_s, free_s, rates[replica], grid.saved_s)
+        more[:] = 0.0
+        for partition in settled:
+            more[owners[partition]] += slots[number, partition]
+        for partition in moving:
+            count, owner = slots[number, partition], owners[partition]
+            if count <= 0.0:
+                continue
+            previous, switch_s = before[partition], switches_s[partition]
+            if (
+                at_s < switch_s
+                and previous >= 0
+                and max(at_s, free_s[previous]) + more[previous] / rates[previous] < switch_s
+            ):
+                more[previous] += count
+            elif owner >= 0 and not is_open[owner]:
+                held[past + slot, owner] += count
+            elif owner >= 0:
+                more[owner] += count
+        for replica in range(replicas):
+            if more[replica] > 0.0:
+                due_s = came_s + target_s
+                free_s[replica], over = _serve(free_s[replica], at_s, more[replica], due_s, rates[replica])
+                if over > 0.0:
+                    late[1, replica] += over
+                    late[0, replica] += over if 0.0 < due_s <= saved_s else 0.0
 
 
 @compiled
@@ -187,19 +206,20 @@ def _release(
         if held[slot, replica] > 0.0:
             came_s = (slot - past) * grid.slot_s + grid.begin_s
             at_s, due_s = max(execution.release_s[replica], came_s), came_s + grid.target_s
-            _serve(late, replica, at_s, held[slot, replica], due_s, free_s, execution.rates[replica], grid.saved_s)
+            free_s[replica], over = _serve(free_s[replica], at_s, held[slot, replica], due_s, execution.rates[replica])
+            late[1, replica] += over
+            late[0, replica] += over if 0.0 < due_s <= grid.saved_s else 0.0
             held[slot, replica] = 0.0
 
 
 @compiled
-def _serve(
-    late: Floats, replica: int, at_s: float, events: float, due_s: float, free_s: Floats, rate: float, saved_s: float
-) -> None:
-    free_s[replica] = max(free_s[replica], at_s) + events / rate
-    more = min(events, max(0.0, (free_s[replica] - due_s) * rate))
-    late[1, replica] += more
-    if 0.0 < due_s <= saved_s:
-        late[0, replica] += more
+def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float) -> tuple[float, float]:
+    """Return when a replica has served these events, and how many of them are late. free_s: when it has the others.
+
+    It takes and returns only numbers, because each array of a call costs as much as the rest of it.
+    """
+    done_s = max(free_s, at_s) + events / rate
+    return done_s, min(events, max(0.0, (done_s - due_s) * rate))
 
 
 @compiled

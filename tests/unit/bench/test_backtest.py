@@ -1,6 +1,7 @@
 """A backtest has the known costs of a known load, and reads the words of a user's manifest and Prometheus."""
 
 import json
+import re
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,14 +13,16 @@ import command_line
 import numpy as np
 import pytest
 
-from bench.backtest.backtest import Question, _Runs, backtest
+from bench.backtest.backtest import backtest
+from bench.backtest.contenders import Question, Runs
 from bench.backtest.current import read_current
-from bench.backtest.parts import PART_S, WARM_UP_S, Part, parts_of, run_part
-from bench.backtest.prometheus import import_rates
-from bench.matrix import Job
+from bench.backtest.parts import BOUND, PART_S, WARM_UP_S, Part, parts_of, run_part
+from bench.matrix import Job, sorted_changes
 from contracts.validation import InvalidSettingsError
+from loadgen.event_writer import NO_KEY, EventWriter
 from loadgen.schedule import Spacing
 from loadgen.trace import EventTrace, Trace, read_trace
+from tailpack.backtest.prometheus import Range, import_rates, service_rate
 from tailpack.cli.backtest import FAILED_UNDER
 from tailpack.errors import TailpackError
 
@@ -51,6 +54,9 @@ def test_a_constant_load_has_exact_costs_and_differences(tmp_path: Path) -> None
     assert (change.mean, change.low, change.high) == pytest.approx((-0.5, -0.5, -0.5)), "every block costs half"
     assert all(line.in_time == (1, 1) for line in lines.values())
     assert found.packed_replica_hours * 3600 == 2 * 240
+    assert found.bound
+    assert 0.99 * 1.5 * 240 <= found.bound.replica_hours * 3600 <= 2 * 240, "1.5 replicas are busy"
+    assert [block.replicas for block in found.blocks] == [(4, 2, 3)] * len(found.blocks)
     assert found.worst is None
 
 
@@ -63,6 +69,10 @@ def test_the_command_prints_the_figures_and_fails_under_a_threshold(tmp_path: Pa
     rows = {line.split("  ")[0].strip(): line.split() for line in shown.stdout.splitlines()}
     assert rows["static-4"][1:3] == ["100", "%"]
     assert rows["static-4"][4:6] == ["0.07", "0.13"], "replica-hours and cost of four replicas for a minute"
+    page = (tmp_path / "out" / "backtest.html").read_text()
+    assert {"today (static 1)", "static-4", "lower bound"} <= {*re.findall(r">([^<>]+)</th>", page)}
+    assert page.count("<svg") == 3
+    assert not re.search(r"src=|<link[^>]+https?:|@import", page), "it loads nothing"
     words[words.index("static-4")] = "static-1"
     late = command_line.run(*words, "--fail-under", "99.9", "--json")
     assert late.exit_code == FAILED_UNDER
@@ -121,7 +131,7 @@ def test_parts_without_events_are_kept_and_files_of_an_earlier_trace_deleted(tmp
 
 def test_a_scaler_of_today_starts_within_its_own_limits(tmp_path: Path) -> None:
     part = Part(path := constant(tmp_path / "constant.csv", seconds=20, rate=600), 0, 20, 0, 2)
-    runs = _Runs(question(path), [part], read_trace(path).counts, lambda _: {})
+    runs = Runs(question(path), [part], read_trace(path).counts, lambda _: {})
     for text, count in {"keda min=4": 4, "keda max=2": 2, "keda": 3, "static 1": 1}.items():
         job = runs._job(read_current(text).contender, part, Spacing.SMOOTH)
         assert job.read_scenario().autoscaler.initial_replicas == count
@@ -170,6 +180,44 @@ def test_what_cannot_be_read_is_one_sentence(text: str, reason: str) -> None:
     assert reason in refused.value.problems[0]
 
 
+def test_the_bound_of_a_sampled_trace_is_below_what_meets_the_slo(tmp_path: Path) -> None:
+    path = constant(tmp_path / "part.csv", seconds=120 + PART_S, rate=300)
+    changes = {"autoscaler.initial_replicas": 2, "load.spacing": "smooth", "load.trace": str(path)}
+    jobs = [
+        Job(scenario="w1", policy=policy, changes=sorted_changes(changes), how=f"backtest 120 1 {120 + PART_S}")
+        for policy in (BOUND, "static-2")
+    ]
+    bound, run = map(run_part, jobs)
+    assert bound["method"] == "the work that must be done in time"
+    assert 0.99 * 1.5 * PART_S <= bound["replica_s"][0] < run["replica_s"][0] == 2 * PART_S
+    assert not run["late"][0]
+
+
+def test_a_recording_says_how_fast_a_replica_serves_and_one_without_it_asks_for_a_number(tmp_path: Path) -> None:
+    words = ["backtest", "--current", "static 2", "--policy", "static-2", "--service-time", "auto", "--out", tmp_path]
+    for rate, name in ((250.0, "behind"), (None, "idle")):
+        folder = tmp_path / name
+        folder.mkdir()
+        into = EventWriter(folder)
+        into.add([(number * 10, NO_KEY, number % 2, 1) for number in range(2000)])
+        into.write(tmp_path / f"{name}.parquet", 2, rate)
+    shown = json.loads(command_line.run(*words, "--trace", tmp_path / "behind.parquet", "--json").stdout)
+    assert shown["service_time_s"] == pytest.approx(0.004)
+    for options, reason in {
+        ("--trace", tmp_path / "idle.parquet"): "idle.parquet does not show it; record it with --group and --seconds",
+        ("--topic", "orders"): "needs --group NAME",
+        ("--topic", "orders", "--group", "shipping"): "needs --bootstrap-servers",
+        ("--prometheus", "http://127.0.0.1:1", "--query", "rate", "--group", "shipping"): "needs --topic NAME",
+        ("--trace", tmp_path / "idle.parquet", "--prometheus", "http://127.0.0.1:1"): "as --trace FILE, --topic",
+    }.items():
+        with pytest.raises(TailpackError, match=reason):
+            command_line.run(*words, *options)
+
+
+MEMBERS = {"one": 1, "two": 2, "idle-two": 2, "idle-one": 1, "away": 0}
+"""Group → number of its members."""
+
+
 class Prometheus(BaseHTTPRequestHandler):
     """Answers query_range like Prometheus: partition 0 has 2.5 events/s, with a gap and a value that is no number."""
 
@@ -191,8 +239,15 @@ class Prometheus(BaseHTTPRequestHandler):
         elif query == "rate":
             first = {"metric": {"partition": "0"}, "values": [values[0], *values[2:-1], [times[-1], "NaN"]]}
             data["data"]["result"] = [first, series]
-        body = b"<html>" if query == "html" else json.dumps(data).encode()
-        self.send_response(400 if query == "refused" else 200)
+        elif "consumergroup" in query:  # partition 1 is always behind, partition 0 only if `idle` is not asked for
+            figure = {"members": [MEMBERS[query.split('"')[1]]], "lag": [0 if "idle" in query else 900, 900]}
+            kind = next((name for name in figure if f"_{name}{{" in query), "rate")
+            data["data"]["result"] = [
+                {"metric": {"partition": str(number)}, "values": [[at, str(value)] for at in times]}
+                for number, value in enumerate(figure.get(kind, [30, 60]))
+            ]
+        body = b"<html>" if query in ("html", "expired") else json.dumps(data).encode()
+        self.send_response({"refused": 400, "expired": 401}.get(query, 200))
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -210,13 +265,13 @@ def prometheus() -> Iterator[str]:
 
 
 def imported(url: str, query: str, path: Path) -> Any:
-    return import_rates(url, query, path, end_s=1e9, duration_s=200, step_s=20, announce=lambda _: None)
+    return import_rates(Range(url=url, end_s=1e9, duration_s=200, step_s=20), query, path)
 
 
 def test_rates_of_prometheus_become_events_and_gaps_are_counted(prometheus: str, tmp_path: Path) -> None:
     found = imported(prometheus, "rate", tmp_path / "rates.parquet")
     assert (found.missing, found.samples) == (2, 20)
-    assert found.note.startswith("2 of 20 samples are missing, first partition 0 at 999999840 s")
+    assert found.notes[0].startswith("2 of 20 samples are missing, first partition 0 at 999999840 s")
     counts = read_trace(found.path).counts
     assert counts.shape == (200, 2)
     assert list(counts.sum(axis=0)) == [400, 500], "partition 0 lacks two samples of 20 s"
@@ -232,6 +287,7 @@ def test_rates_of_prometheus_become_events_and_gaps_are_counted(prometheus: str,
         ("nothing", "has no sample"),
         ("large", "must be a rate"),
         ("html", "did not answer as Prometheus does"),
+        ("expired", "refuses access (401 Unauthorized): the token in TAILPACK_PROMETHEUS_TOKEN is missing"),
     ],
 )
 def test_a_wrong_query_is_one_sentence(query: str, reason: str, prometheus: str, tmp_path: Path) -> None:
@@ -245,3 +301,23 @@ def test_an_absent_prometheus_and_a_wrong_address_are_one_sentence(tmp_path: Pat
     for url, reason in {"http://127.0.0.1:1": "does not answer", "file:///etc/passwd": "must begin with http"}.items():
         with pytest.raises(InvalidSettingsError, match=reason):
             imported(url, "rate", tmp_path / "rates.parquet")
+
+
+@pytest.mark.parametrize(
+    ("group", "rate"),
+    [
+        ("one", 90),  # one replica serves both partitions
+        ("idle-one", 90),  # it is behind with one of them, so it is busy
+        ("two", 45),  # one partition each: the median of 30 and 60
+        ("idle-two", 60),  # only the replica that is behind shows its rate
+    ],
+)
+def test_the_offsets_of_a_group_that_is_behind_show_the_service_rate(group: str, rate: float, prometheus: str) -> None:
+    assert service_rate(Range(url=prometheus, end_s=1e9, duration_s=200, step_s=20), "orders", group) == rate
+
+
+def test_a_group_without_members_shows_no_service_rate(prometheus: str) -> None:
+    with pytest.raises(
+        InvalidSettingsError, match="never behind for long enough to show how fast a replica serves; give a number"
+    ):
+        service_rate(Range(url=prometheus, end_s=1e9, duration_s=200, step_s=20), "orders", "away")

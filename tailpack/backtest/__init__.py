@@ -1,0 +1,1 @@
+"""Past traffic for `tailpack backtest`, and the page of its result."""

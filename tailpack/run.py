@@ -83,6 +83,7 @@ class Run:
         """Monotonic time at which the first event is sent, s; 0: not known yet."""
         self._phases: dict[str, float] = {}
         self._phase = "starting"
+        self._pages, self._others = contextlib.ExitStack(), OtherPolicies(self.folder)
 
     def execute(self) -> Path:
         """Perform the live run; return its folder. Raises TailpackError, or KeyboardInterrupt after all has stopped."""
@@ -98,12 +99,14 @@ class Run:
             create_topics(connection, self.scenario.payment.partitions, self.scenario.pipeline_partitions)
             self._load(connection)
             self._save_info(versions=versions())
+            self._phase = "writing the report"
             with self.console.status("computing the report"):
                 report_run(self.folder, "", while_waiting=self._measure)
             self._mark_phase("report written")
             self._save_info()
             self._log(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process)")
         finally:
+            self._pages.close()
             if self._own_broker:
                 with defer_stop_signals():
                     self._own_broker.stop()
@@ -131,6 +134,7 @@ class Run:
             connection.librdkafka()  # raises for unreadable client properties, before anything is written
             self._load(connection, only_load=True)
         finally:
+            self._pages.close()
             self._remove_empty_folders()
         return self.folder
 
@@ -159,13 +163,9 @@ class Run:
         stack = Stack(self.scenario, connection, self.folder)
         topic, target_s = timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s
         watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
-        self._others = OtherPolicies(self.folder)
-        respond = partial(respond_live, Feed(partial(self._page, watcher.state)))
+        self._serve(watcher.state)
         try:
-            with serving(respond) as address, Screen(self.console, watcher, self._moment) as screen:
-                self._log(f"live page {address}")
-                if self.open_page:
-                    open_browser(address, self.console)
+            with Screen(self.console, watcher, self._moment) as screen:
                 options = {"web_port": self.web_port, "load_workers": self.load_workers}
                 stack.start(self.scenario.load_spec(), **options, only_load=only_load)  # type: ignore[arg-type]
                 self._until_ready(stack, screen)
@@ -181,16 +181,22 @@ class Run:
         finally:
             with defer_stop_signals():
                 stack.stop()
-                self._others.close()
                 watcher.close()
                 self._save_info()
 
+    def _serve(self, state: RunState) -> None:
+        """Serve the live page until the report is written."""
+        self._pages.callback(self._others.close)
+        address = self._pages.enter_context(serving(partial(respond_live, Feed(partial(self._page, state)))))
+        self._log(f"live page {address}")
+        if self.open_page:
+            open_browser(address, self.console)
+
     def _page(self, state: RunState) -> dict[str, Any]:
         """Return the state of the live page. It is called in threads of the web server."""
-        started = bool(self._first_at)
-        others = self._others.read() if started else {}
+        others = self._others.read() if self._first_at else None
         with state.lock:
-            more = {"stages": state.stages(), "letters": len(state.dead_letters), "others": others}
+            more = {"stages": state.stages(), "letters": len(state.dead_letters), "others": others or {}}
             return snapshot(state, now_us(), phase=self._phase, **head_of(self.info), **more)
 
     def _until_ready(self, stack: Stack, screen: Screen) -> None:

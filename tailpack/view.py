@@ -1,6 +1,6 @@
 """Show runs on the live page: a run that is going on, or finished and simulated runs, whose frames are replayed.
 
-`python -m tailpack.view RUN_DIR` simulates the run's events under other policies, and prints a JSON line for each.
+`python -m tailpack.view RUN_DIR` simulates the run's events under other policies, and prints the result as JSON.
 """
 
 import gzip
@@ -10,7 +10,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,9 +22,10 @@ from rich.console import Console
 from autoscaler.page.feed import Feed, html_answer
 from autoscaler.page.snapshot import difference, snapshot
 from autoscaler.page.state import LiveState
+from bench import BenchError
 from contracts.children import python_module
 from contracts.pages import Answer, PortTakenError, WebServer, not_found
-from contracts.validation import DECODE_ERRORS
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from report.run_info import EVENTS, RunInfo, load_run
 from report.stored import is_complete, load_events, load_journal
 from report.table import NONE
@@ -33,7 +34,7 @@ from tailpack.errors import TailpackError
 PORT: Final = 8099
 """Port of the page; if it is taken, a free one."""
 DEMO: Final = Path(__file__).parent / "recordings" / "surge.json.gz"
-"""A simulated surge under two policies. Made by `make recording`."""
+"""The demo, simulated under two policies; `make recording` writes it."""
 FRAME_US: Final = 500_000
 MAX_FRAMES: Final = 3_600
 POLICIES: Final = ("tail-aware", "overprovisioned", "keda-hpa", "algorithm-2")
@@ -88,52 +89,42 @@ def _finished(folder: Path) -> tuple[Any, Any]:
 
 
 class OtherPolicies:
-    """Simulates the events of a run under other policies, in a process of low priority that starts when it is asked."""
+    """Simulates the events of a run under other policies, in a process of low priority that starts with `read`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
-        self._found: dict[str, Any] = {}
-        self.is_done = False
+        self._found: dict[str, Any] | None = None
 
-    def read(self) -> dict[str, Any]:
-        """Return policy → steps (time in s, replicas) and share in time, as far as they are known."""
+    def read(self) -> dict[str, Any] | None:
+        """Return policy → steps (time in s, replicas) and share in time; None: not known yet."""
         with self._lock:
             if self._process is None:
                 command = [*python_module("tailpack.view"), str(self._folder)]
                 self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-                threading.Thread(target=self._collect, args=(self._process,), daemon=True).start()
-            return dict(self._found)
+            if self._found is None and self._process.poll() is not None and self._process.stdout:
+                self._found = msgspec.json.decode(self._process.stdout.read() or b"{}")
+            return self._found
 
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
-
-    def _collect(self, process: "subprocess.Popen[bytes]") -> None:
-        for line in process.stdout or ():
-            policy, found = msgspec.json.decode(line)
-            with self._lock:
-                self._found[policy] = found
-        self.is_done = True
+            self._process.communicate()
 
 
-def simulate_others(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield policy, and steps and share in time of the run's events under it. A policy that cannot be simulated is
-    left out."""
-    from bench import BenchError  # noqa: PLC0415  compiled code only where something is simulated
-    from bench.replay import run_under  # noqa: PLC0415
-    from contracts.validation import InvalidSettingsError  # noqa: PLC0415
+def simulate_others(folder: Path) -> dict[str, Any]:
+    """Return what `OtherPolicies.read` returns. Policies under which the run cannot be simulated are left out."""
+    from bench.replay import run_under  # noqa: PLC0415  compiled code only where something is simulated
 
-    info = RunInfo.load(folder)
+    info, found = RunInfo.load(folder), dict[str, Any]()
     for policy in [one for one in POLICIES if one != info.policy][:3]:
-        try:
+        with suppress(BenchError, InvalidSettingsError, OSError, ValueError, *DECODE_ERRORS):
             run, result = run_under(policy, folder, info)
-        except (BenchError, InvalidSettingsError, OSError, ValueError, *DECODE_ERRORS):
-            continue
-        yield policy, {"steps": [[at / 1e6, count] for at, count in run.requested], "in_time": round(result.in_sla, 5)}
+            steps = [[at_us / 1e6, count] for at_us, count in run.requested]
+            found[policy] = {"steps": steps, "in_time": round(result.in_sla, 5)}
+    return found
 
 
 class Recording(msgspec.Struct):
@@ -174,8 +165,7 @@ class Viewer:
             if path == f"/live/run/{place}.json":
                 return file
             if path == f"/live/others/{place}.json" and place < len(self._others):
-                known = self._others[place]
-                return Answer(msgspec.json.encode({"done": known.is_done, "others": known.read()}))
+                return Answer(msgspec.json.encode(self._others[place].read()))
         return not_found(path, ["/", *(f"/live/run/{place}.json" for place in range(len(self._files)))])
 
 
@@ -207,6 +197,4 @@ def open_browser(address: str, console: Console) -> None:
 
 if __name__ == "__main__":
     os.nice(LOW_PRIORITY)
-    for result in simulate_others(Path(sys.argv[1])):
-        sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
-        sys.stdout.buffer.flush()
+    sys.stdout.buffer.write(msgspec.json.encode(simulate_others(Path(sys.argv[1]))))

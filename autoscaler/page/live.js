@@ -271,10 +271,10 @@ async function load(run, { file, pending: isPending }) {
   if (isPending) watchOthers(run, file.replace("run", "others"));
 }
 async function watchOthers(run, file) {
-  const { done, others } = await (await fetch(file)).json();
-  Object.assign(run, { others });
+  const others = await (await fetch(file)).json();
+  if (others) Object.assign(run, { others });
+  else setTimeout(() => watchOthers(run, file), 3000);
   draw();
-  if (!done) setTimeout(() => watchOthers(run, file), 3000);
 }
 function listen() {
   const source = new EventSource("live/events");

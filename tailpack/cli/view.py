@@ -50,7 +50,7 @@ def view(
     if save is not None:
         for recording, place in zip(recordings, places, strict=False):
             if place.suffix != RECORDING:
-                recording.others = dict(page.simulate_others(place))
+                recording.others = page.simulate_others(place)
         save.write_bytes(gzip.compress(msgspec.json.encode(recordings), mtime=0))
         console.print(f"saved: {save}", highlight=False, soft_wrap=True)
         return

@@ -42,7 +42,7 @@ class Story:
 
     def __init__(self, partitions: int = 6) -> None:
         self.state, self.second, self.epoch = LiveState(latency_target_s=0.5), 0, 0
-        self.plan_for({number: "payment-0" for number in range(partitions)}, action="start", reason="initial")
+        self.plan_for(dict.fromkeys(range(partitions), "payment-0"), action="start", reason="initial")
         self.state.record_entry(ReplicaChanged(at_us=0, replica="payment-0", change=ReplicaChange.READY))
         self.tick()
 
@@ -50,17 +50,9 @@ class Story:
         """Write a plan."""
         self.epoch += 1
         self.owners, self.replicas = owners, tuple(sorted({*owners.values()}))
-        self.state.record_entry(
-            PlanWritten(
-                at_us=self.second * SECOND,
-                epoch=self.epoch,
-                action=action,
-                reason=reason,
-                replicas=self.replicas,
-                assignment=owners,
-                moved=1,
-            )  # fmt: skip
-        )
+        fields: dict[str, Any] = {"replicas": self.replicas, "assignment": owners, "moved": 1}
+        at_us = self.second * SECOND
+        self.state.record_entry(PlanWritten(at_us=at_us, epoch=self.epoch, action=action, reason=reason, **fields))
 
     def tick(self, **changes: Any) -> None:
         """Let a second pass in which 100 events are finished."""
@@ -156,7 +148,10 @@ def test_a_moved_block_slides(browser: Any, story: Story, server: WebServer) -> 
     browser.execute_script("""
         window.slid = [];
         const animate = Element.prototype.animate;
-        Element.prototype.animate = function (...rest) { slid.push(this.dataset.partition); return animate.apply(this, rest); };
+        Element.prototype.animate = function (...rest) {
+            slid.push(this.dataset.partition);
+            return animate.apply(this, rest);
+        };
     """)
     story.plan_for(story.owners | {3: "payment-1"})
     wait(browser, lambda: "3" in browser.execute_script("return window.slid"))

@@ -165,15 +165,6 @@ class Alternative(NamedTuple):
     """Replica-seconds, including late events at their price. The policy chooses the cheapest allowed plan."""
 
 
-class Forecast(NamedTuple):
-    """Forecast of all arrivals in the next `seconds`, in events: the mean and the 10 and 90 % quantiles."""
-
-    seconds: float
-    events: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The plan that a policy wants, and why. With the action `NO_CHANGE`, this is the plan in force."""
@@ -186,8 +177,8 @@ class Decision:
     """Plans that were considered: the chosen one, then the others by cost; empty for policies that follow a rule."""
     fault: str = ""
     """Problem of the policy, if the fallback made this decision; else empty."""
-    expected: Forecast | None = None
-    """The arrivals that the policy expects; None: it makes no forecast."""
+    expected: tuple[float, float, float, float] | None = None
+    """Forecast of all arrivals: span in s, then mean, 10 and 90 % quantile in events; None: the policy makes none."""
     rails: tuple[str, ...] = ()
     """Limits that changed what the policy wanted, the innermost first."""
     uncapped: int = 0

@@ -16,12 +16,16 @@ function merge(into, patch) {
 // A run: its patches by time, and the state at a cursor.
 class Run {
   constructor(name) { Object.assign(this, { name, others: undefined, frames: [], checkpoints: [], base: {}, state: {}, at: -1, lanes: new Lanes() }); }
-  get origin() { return (this.state.start_us || this.state.first_us || this.state.now_us || 0) / 1e6; }
+  get origin() { return (this.start_us ?? (this.state.first_us || this.state.now_us || 0)) / 1e6; }
   get first() { return this.frames.length ? this.frames[0].us / 1e6 - this.origin : 0; }
   get last() { return this.frames.length ? this.frames.at(-1).us / 1e6 - this.origin : 0; }
-  restart(state) { Object.assign(this, { frames: [{ us: state.now_us, patch: state }], checkpoints: [], base: {}, state: {}, at: -1 }); }
-  push(patch, us) {
-    this.frames.push({ us, patch });
+  restart(state) {
+    Object.assign(this, { frames: [], checkpoints: [], base: {}, state: {}, at: -1, start_us: undefined });
+    this.push(state);
+  }
+  push(patch) {
+    this.start_us = patch.start_us ?? this.start_us;
+    this.frames.push({ us: patch.now_us, patch });
     if (this.frames.length > KEPT_FRAMES) {
       for (const frame of this.frames.splice(0, KEPT_FRAMES / 10)) merge(this.base, structuredClone(frame.patch));
       Object.assign(this, { checkpoints: [], state: structuredClone(this.base), at: -1 });
@@ -265,7 +269,7 @@ $("runs").addEventListener("click", event => {
 async function load(run, { file, pending: isPending }) {
   const { frames, others } = await (await fetch(file)).json();
   run.restart(frames[0][1]);
-  frames.slice(1).forEach(([us, patch]) => run.push(patch, us));
+  frames.slice(1).forEach(([, patch]) => run.push(patch));
   run.seek(run.first);
   run.others = others;
   if (isPending) watchOthers(run, file.replace("run", "others"));
@@ -281,7 +285,7 @@ function listen() {
   const take = (event, isWhole) => {
     const patch = JSON.parse(event.data), run = runs[0];
     isConnected = true;
-    if (isWhole) run.restart(patch); else run.push(patch, patch.now_us);
+    if (isWhole) run.restart(patch); else run.push(patch);
     draw();
   };
   source.addEventListener("state", event => take(event, true));

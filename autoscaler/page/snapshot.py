@@ -14,6 +14,9 @@ PHASES: Final = {
 }  # fmt: skip
 
 
+MAX_MOVES: Final = 50
+
+
 def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
     """Return the state at a time. No value is None, because a merge patch removes a key by None.
 
@@ -101,8 +104,8 @@ def _latency_row(second: Second) -> list[Any]:
 
 
 def _decision_row(row: Decided) -> dict[str, Any]:
-    """Return a decision. Its effect is an empty list until it is known."""
-    return msgspec.to_builtins(row) | {"effect": list(row.effect or ())}  # type: ignore[no-any-return]
+    """Return a decision with at most MAX_MOVES moves. Its effect is empty until it is known."""
+    return msgspec.to_builtins(row) | {"effect": row.effect or (), "moves": row.moves[:MAX_MOVES]}  # type: ignore[no-any-return]
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

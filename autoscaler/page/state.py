@@ -6,6 +6,8 @@ from math import ceil
 from threading import Lock
 from typing import Final, NamedTuple
 
+import msgspec
+
 from autoscaler.page.decisions import Decisions
 from contracts.journal import ExpectedArrivals, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.progress import COUNTS_WITHIN_TARGET, Progress
@@ -59,6 +61,9 @@ class LiveState:
     cost_s: float = 0.0
     """Requested replicas, summed over the time between ticks: replica-seconds."""
     plans: deque[PlanWritten] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    """The newest plans, without their assignment."""
+    is_assigned: bool = False
+    """Whether the newest plan assigns partitions."""
     owners: dict[int, str] = field(default_factory=dict)
     """Partition → owner by the newest plan, or by the newest tick if plans assign no partitions."""
     replicas: dict[str, ReplicaChange] = field(default_factory=dict)
@@ -128,10 +133,10 @@ class LiveState:
             case TickRecord():
                 self._record_tick(entry)
             case PlanWritten():
-                self.plans.append(entry)
+                self.plans.append(msgspec.structs.replace(entry, assignment=None))
                 self.moved += entry.moved
                 self.moving_plans += entry.moved > 0
-                self.owners = dict(entry.assignment or {})
+                self.owners, self.is_assigned = dict(entry.assignment or {}), bool(entry.assignment)
             case ReplicaChanged():
                 self._record_change(entry)
         self.decisions.record(entry)
@@ -148,11 +153,10 @@ class LiveState:
         self.sums.append(
             TickSums(tick.at_us, rate, lag, tick.requested_replicas, tick.ready_replicas, needed, tick.expected)
         )
-        is_assigned = bool(self.plans and self.plans[-1].assignment)  # the tick's owners precede its own decision
         known = {one.partition: one.owner or "" for one in tick.partitions}
-        self.owners = {number: self.owners.get(number, owner) for number, owner in known.items()}
-        if not is_assigned:
-            self.owners = known
+        if self.is_assigned:  # the tick's owners precede its own decision
+            known = {number: self.owners.get(number, owner) for number, owner in known.items()}
+        self.owners = known
 
     def _record_change(self, entry: ReplicaChanged) -> None:
         name, change = entry.replica, entry.change

@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from autoscaler.model import Forecast
 from autoscaler.policies.tail_aware.arrivals import MAX_CELLS, ArrivalHistory, Floats, Window
 from autoscaler.policies.tail_aware.queues import backlogs
 
@@ -114,12 +113,12 @@ class Paths(NamedTuple):
         """Number of the median path."""
         return int(np.searchsorted(np.cumsum(self.weights), 0.5))
 
-    def expected(self, slot_s: float) -> Forecast:
-        """Return mean and quantiles of the events of all paths."""
+    def expected(self, slot_s: float) -> tuple[float, float, float, float]:
+        """Return `Decision.expected`, from the events of all paths."""
         totals = self.events.sum(axis=(1, 2))
         order = np.argsort(totals)
         low, high = totals[order][np.searchsorted(np.cumsum(self.weights[order]), (0.1, 0.9)).clip(max=len(order) - 1)]
-        return Forecast(self.events.shape[1] * slot_s, float(totals @ self.weights), float(low), float(high))
+        return self.events.shape[1] * slot_s, float(totals @ self.weights), float(low), float(high)
 
 
 class Ensemble:

@@ -1,87 +1,27 @@
 """The live page in a real browser: blocks follow the plans, at three widths, in both themes, after a restart too."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_core_python.selenium import Axe
 from chromium import chromium, console_errors, needs_chromium, open_page
+from live_story import SECOND, Story, changed
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-from autoscaler.page.feed import Feed
-from autoscaler.page.snapshot import snapshot
-from autoscaler.page.state import LiveState
-from contracts.journal import (
-    ExpectedArrivals,
-    PartitionState,
-    PlanAlternative,
-    PlanWritten,
-    ReplicaChange,
-    ReplicaChanged,
-    TickRecord,
-)
+from contracts.journal import ReplicaChange
 from contracts.pages import WebServer
-from tailpack.view import DEMO, Viewer, load_recordings, respond_live
+from tailpack.view import DEMO, Viewer, load_recordings
 
 pytestmark = needs_chromium
-SECOND = 1_000_000
 HOSTILE = "<script>document.title = 'taken over'</script>"
 OWNERS = """
 return Object.fromEntries([...document.querySelectorAll('.block')].map(
     block => [block.dataset.partition, block.closest('.replica').dataset.replica]));
 """
 TEXTS = "return [...document.querySelectorAll('#decisions summary')].map(one => one.textContent).join()"
-
-
-class Story:
-    """A live process whose records a test decides."""
-
-    def __init__(self, partitions: int = 6) -> None:
-        self.state, self.second, self.epoch = LiveState(latency_target_s=0.5), 0, 0
-        self.plan_for(dict.fromkeys(range(partitions), "payment-0"), action="start", reason="initial")
-        self.state.record_entry(ReplicaChanged(at_us=0, replica="payment-0", change=ReplicaChange.READY))
-        self.tick()
-
-    def plan_for(self, owners: dict[int, str], action: str = "up", reason: str = "60 > 50") -> None:
-        """Write a plan."""
-        self.epoch += 1
-        self.owners, self.replicas = owners, tuple(sorted({*owners.values()}))
-        fields: dict[str, Any] = {"replicas": self.replicas, "assignment": owners, "moved": 1}
-        at_us = self.second * SECOND
-        self.state.record_entry(PlanWritten(at_us=at_us, epoch=self.epoch, action=action, reason=reason, **fields))
-
-    def tick(self, **changes: Any) -> None:
-        """Let a second pass in which 100 events are finished."""
-        self.second += 1
-        states = (
-            PartitionState(partition=number, arrival_rate=8.0 * (number % 4), lag=12 * (number % 3), owner=owner)
-            for number, owner in self.owners.items()
-        )
-        fields: dict[str, Any] = {
-            "at_us": self.second * SECOND, "tick": self.second, "policy": "tail-aware", "action": "no-change",
-            "reason": "nothing is at risk", "service_rate": 50.0, "partitions": tuple(states), "epoch": self.epoch,
-            "ready_replicas": len(self.replicas), "requested_replicas": len(self.replicas),
-            "planned_replicas": len(self.replicas),
-            "alternatives": (PlanAlternative(replicas=2, moved=1, in_sla=1.0, cost_s=3.0),),
-            "expected": ExpectedArrivals(seconds=2.0, events=120.0, low=100.0, high=150.0),
-        }  # fmt: skip
-        self.state.record_entry(TickRecord(**fields | changes))
-        for number in range(100):
-            self.state.record_latency(self.second * SECOND, 0.006 * number)
-
-    def read(self) -> dict[str, Any]:
-        """Return the state, as a process does."""
-        return snapshot(self.state, self.second * SECOND, title="story", phase="running", percentile=0.999)
-
-    def serve(self, port: int = 0) -> WebServer:
-        """Serve the page."""
-        server = WebServer(partial(respond_live, Feed(self.read)), port)
-        server.start()
-        return server
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +60,7 @@ def test_each_block_lies_in_the_replica_of_the_newest_plan_and_the_page_is_acces
     wait(browser, lambda: owners(browser) == story.owners)
     browser.execute_script("window.block = document.querySelector('.block[data-partition=\"3\"]')")
 
-    story.state.record_entry(ReplicaChanged(at_us=SECOND, replica="payment-1", change=ReplicaChange.REQUESTED))
+    story.state.record_entry(changed(1, "payment-1", ReplicaChange.REQUESTED))
     story.tick(action="up", reason="60 > 50", planned_replicas=2)
     story.plan_for(story.owners | {3: "payment-1", 5: "payment-1"})
     wait(browser, lambda: owners(browser) == story.owners)
@@ -129,7 +69,7 @@ def test_each_block_lies_in_the_replica_of_the_newest_plan_and_the_page_is_acces
     wait(browser, lambda: "p3 → payment-1, p5 → payment-1" in browser.execute_script(TEXTS))
     assert "scale out 1 → 2" in browser.find_element(By.ID, "said").get_attribute("textContent"), "it is announced"
     assert browser.find_element(By.ID, "share").text == "84 %", "of 100 latencies up to 594 ms"
-    story.plan_for(dict.fromkeys(story.owners, "payment-0"), "down", "idle")
+    story.plan_for(dict.fromkeys(story.owners, "payment-0"), action="down", reason="idle")
     wait(browser, lambda: owners(browser) == story.owners)
 
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
@@ -200,6 +140,7 @@ def test_more_than_300_partitions_are_a_picture_with_a_description(browser: Any)
 
 
 def test_a_recording_is_replayed_to_any_time_beside_another_run(browser: Any) -> None:
+    assert DEMO.stat().st_size <= 300_000
     recordings = load_recordings(DEMO)
     server = WebServer(Viewer(recordings).respond, 0)
     server.start()
@@ -238,7 +179,3 @@ def test_a_recording_is_replayed_to_any_time_beside_another_run(browser: Any) ->
     finally:
         browser.get("about:blank")
         server.close()
-
-
-def test_the_recording_is_small() -> None:
-    assert Path(DEMO).stat().st_size <= 300_000

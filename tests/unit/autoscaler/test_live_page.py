@@ -9,50 +9,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from live_story import SECOND, changed, plan, tick
 
 from autoscaler.live.web import PAGES, Source, respond
 from autoscaler.page.feed import KEPT_DIFFERENCES, EntryFeed, Feed, html_answer
 from autoscaler.page.snapshot import difference, snapshot
 from autoscaler.page.state import LiveState
 from contracts import pages
-from contracts.journal import (
-    ExpectedArrivals,
-    JournalEntry,
-    PartitionState,
-    PlanAlternative,
-    PlanWritten,
-    ReplicaChange,
-    ReplicaChanged,
-    TickRecord,
-)
+from contracts.journal import ExpectedArrivals, JournalEntry, PlanAlternative, ReplicaChange
 from contracts.pages import Answer, WebServer
 from contracts.progress import Progress, ReplicaState
-
-SECOND = 1_000_000
-
-
-def tick(at_s: float, owners: tuple[str, ...] = ("payment-0", "payment-0"), **changes: Any) -> TickRecord:
-    states = tuple(
-        PartitionState(partition=number, arrival_rate=30.0, lag=9, owner=owner) for number, owner in enumerate(owners)
-    )
-    fields: dict[str, Any] = {
-        "at_us": round(at_s * SECOND), "tick": 1, "policy": "tail-aware", "action": "no-change",
-        "reason": "nothing is at risk", "service_rate": 50.0, "partitions": states, "ready_replicas": 1,
-        "requested_replicas": 1, "planned_replicas": 1, "epoch": 1,
-    }  # fmt: skip
-    return TickRecord(**fields | changes)
-
-
-def plan(at_s: float, epoch: int, assignment: dict[int, str], **changes: Any) -> PlanWritten:
-    replicas = tuple(sorted({*assignment.values()}))
-    fields: dict[str, Any] = {"action": "up", "reason": "60 > 50", "moved": 1}
-    return PlanWritten(
-        at_us=round(at_s * SECOND), epoch=epoch, replicas=replicas, assignment=assignment, **fields | changes
-    )
-
-
-def changed(at_s: float, replica: str, change: ReplicaChange) -> ReplicaChanged:
-    return ReplicaChanged(at_us=round(at_s * SECOND), replica=replica, change=change, detail="signal 9")
 
 
 def report(at_s: float, latencies: tuple[int, ...], incarnation: str = "a") -> Progress:
@@ -102,15 +68,13 @@ def test_a_tick_has_arrivals_needed_replicas_and_the_forecast_as_rates() -> None
     assert folded(SCALE_OUT, 4)["ticks"]["4000"] == [60.0, 18, 1, 1, 2, 60.0, 50.0, 75.0, 2.0]
 
 
-def test_a_dead_replica_is_shown_for_some_seconds_and_one_that_left_is_gone() -> None:
+def test_a_dead_replica_is_shown_for_some_seconds_and_one_that_no_plan_names_is_draining() -> None:
+    ready = changed(5, "payment-1", ReplicaChange.READY)
+    merged = plan(6, 3, dict.fromkeys((0, 1), "payment-0"))
+    assert folded([*SCALE_OUT, ready, merged], 6)["replicas"]["payment-1"][0] == "draining"
     died = [*SCALE_OUT, changed(5, "payment-2", ReplicaChange.DIED), changed(5, "payment-3", ReplicaChange.LEFT)]
     assert folded(died, 6)["replicas"]["payment-2"][0] == "dead"
     assert folded(died, 60)["replicas"].keys() == {"payment-0", "payment-1"}
-
-
-def test_a_replica_that_no_plan_names_is_draining() -> None:
-    entries = [*SCALE_OUT, changed(5, "payment-1", ReplicaChange.READY), plan(6, 3, dict.fromkeys((0, 1), "payment-0"))]
-    assert folded(entries, 6)["replicas"]["payment-1"][0] == "draining"
 
 
 def test_events_are_counted_from_reports_and_a_new_incarnation_starts_again() -> None:

@@ -1,7 +1,7 @@
 # `make` without a target lists the targets. Targets that need the environment (.venv) create and update it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo dist docs test test-long test-cluster test-containers chaos fuzz check words env sbom lock audit pictures recording clean
+.PHONY: help demo dist docs test test-long test-cluster test-containers chaos soak fuzz check words env sbom lock audit pictures recording clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -32,6 +32,9 @@ test-containers: $(VENV)/.ready ## test images and the demo of docker-compose.ym
 
 chaos: $(VENV)/.ready ## inject random faults into a running pipeline and check every guarantee: SEEDS=5 SEED=1 VARIANT=new JSON=FILE
 	@PYTHONPATH=tests/support:$$PYTHONPATH $(BIN)/python -m chaos_suite --seeds $(or $(SEEDS),5) --seed $(or $(SEED),1) $(if $(VARIANT),--variant $(VARIANT)) $(if $(JSON),--json $(JSON))
+
+soak: $(VENV)/.ready ## move partitions at random for MINUTES=120 under load: memory, file descriptors, events in time
+	@PYTHONPATH=tests/support:$$PYTHONPATH $(BIN)/python -m soak --minutes $(or $(MINUTES),120)
 
 fuzz: $(VENV)/.ready ## feed hostile input to every parser of a record, a page and a file: S=60 SEED=1 TARGET=scenario
 	@PYTHONPATH=tests/support:$$PYTHONPATH $(BIN)/python -m fuzz_suite --seconds $(or $(S),60) --seed $(or $(SEED),1) $(TARGET)

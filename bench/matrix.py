@@ -158,7 +158,8 @@ def run(
     rows = {job: stored[key] for job, key in keys.items() if key in stored}
     announce(len(rows), len(keys), "")
     missing = [job for job in keys if job not in rows]
-    with closing(run_jobs(missing, work, processes or usable_cores())) as outcomes:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with closing(run_jobs(missing, work, processes or usable)) as outcomes:
         for job, row in outcomes:
             rows[job] = row
             if FAILED not in row:
@@ -181,11 +182,6 @@ def read_rows(folder: Path) -> dict[str, Row]:
         with path.open("ab") as file:
             file.write(b"\n")
     return rows
-
-
-def usable_cores() -> int:
-    """Return the number of cores on which this process may run."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_jobs(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple[Job, Row], None, None]:

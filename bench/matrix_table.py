@@ -89,7 +89,7 @@ def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Annou
     rows = run(jobs, folder, processes=processes, announce=announce)
     return Comparison(
         title=matrix.title,
-        rows=tuple(line for case, entries, optima in plan for line in _lines(case, entries, rows, optima)),
+        rows=tuple(line for case, entries, optima in plan for line in lines_of(case, entries, rows, optima)),
         missing=tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row),
         axis=axis.varies if axis else "",
     )
@@ -105,7 +105,7 @@ def _optima(case: Case, seeds: int) -> list[Job]:
     return [msgspec.structs.replace(job, how=OPTIMUM) for job in jobs] if is_possible else []
 
 
-def _lines(case: Case, entries: Entries, rows: Mapping[Job, Row], optima: Sequence[Job]) -> Iterator[Line]:
+def lines_of(case: Case, entries: Entries, rows: Mapping[Job, Row], optima: Sequence[Job] = ()) -> Iterator[Line]:
     """Yield the lines of one case. A contender with a failed run has no line, because its means would mislead."""
     labels = [contender.label for contender, *_ in entries]
     results = {contender.label: [rows[job] for job in jobs] for contender, jobs, _ in entries}

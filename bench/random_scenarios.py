@@ -32,7 +32,7 @@ DELIVERIES: Final[tuple[dict[str, Any], ...]] = (
     {"runtime": "kip848", "heartbeat_s": 1.0},
     {"runtime": "cooperative-sticky", "heartbeat_s": 1.0, "rebalance_time_s": 0.5},
 )
-"""How a plan is carried out. The empty ones are our own incremental rebalances."""
+"""How a plan is carried out. Empty: our own incremental rebalances."""
 CURVES: Final = (
     "low for CALM, to high in RAMP, high for BUSY, to low in RAMP",
     "low for 0, to high in RAMP, to low in RAMP",

@@ -29,7 +29,7 @@ from bench.sections import (
 from contracts.children import python_module
 from contracts.membership import ReplicaSpeeds
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
-from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
+from contracts.settings import Rule, Target, Values, contradictions, must, shared_fields, unknown_name
 from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, present_names, table_in
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, trace_problems
@@ -332,11 +332,6 @@ _LOAD_KEYS: Final = {
 """Field of LoadSpec → key in a scenario, for fields that the rules of LoadSpec read."""
 
 
-def _orders_have_a_service(values: Values) -> str | None:
-    alone = values["topology"] == "payment-only" and values["load.entry"] == "http"
-    return "payment-only has no Order service; use a scenario with the pipeline topology" if alone else None
-
-
 def _contradictions(values: Values) -> list[tuple[str, str]]:
     load = {field: values[key] for field, key in _LOAD_KEYS.items() if key in values}
     found = [(_LOAD_KEYS[field], problem) for field, problem in contradictions(load, RULES)]
@@ -393,7 +388,11 @@ def _policy_can_coordinate(values: Values) -> str | None:
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("load.partitioner", lambda values: splits_keys(values["payment.key_order"], values["load.partitioner"])),
-    ("load.entry", _orders_have_a_service),
+    must(
+        "load.entry",
+        lambda of: of["topology"] != "payment-only" or of["load.entry"] != "http",
+        "payment-only has no Order service; use a scenario with the pipeline topology",
+    ),
     ("autoscaler.absence_grace_s", _grace_is_supported),
     ("autoscaler.policy", _policy_exists),
     *((key, partial(_enough_partitions, key)) for key in ("autoscaler.max_replicas", "autoscaler.initial_replicas")),

@@ -86,8 +86,8 @@ class Payment(Membership, EventCost):
     partitions: int = required(least=1, most=10_000)
     """Partitions of `payments.requested`. Default in a file: those of the workload's table, else 5."""
     runtime: str = setting("", known=("", *RUNTIMES, *LED_PROTOCOLS))
-    """Protocol of another client that serves the events. All but the led ones assign partitions themselves; plans then
-    only set replica counts. Live, `range` and `led-…` are a plain Java consumer."""
+    """Protocol of another client that serves the events. All but the led protocols assign partitions themselves; plans
+    then only set replica counts. Live, `range` and `led-…` are a plain Java consumer."""
     key_order: bool = setting(False)
     """Require order per customer; partitioners that split keys are then rejected."""
     REMOVED: ClassVar[Values] = {"classes": "", "rates_alike": False}

@@ -117,6 +117,9 @@ def read_settings(
     config: a TOML file. Environment variables override it. check: gets the settings; may raise InvalidSettingsError.
     """
     table = present_names(table_in(config), kind) if config else {}
+    for name, short in kind.TABLES.items():
+        if isinstance(table.get(name), dict):
+            table |= {short.get(key, key): value for key, value in table.pop(name).items()}
     known = sorted({field.name for field in (*fields(Connection), *fields(kind))})
     why = {key: NO_SECRET if _SECRET.search(key) else unknown_name(key, known) for key in table if key not in known}
     problems = [f"{config}: {key}: {problem}" for key, problem in why.items()]

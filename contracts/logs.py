@@ -17,7 +17,7 @@ from contracts.settings import Settings, setting
 from contracts.validation import from_environment
 
 REPEAT_S: Final = 10.0
-"""Seconds until a repeated message is logged again. Without a broker, aiokafka repeats one 50 times a second."""
+"""Seconds until a repeated message is logged again. Without a broker, aiokafka repeats a message 50 times a second."""
 LEVELS: Final = {
     "aiokafka": logging.WARNING,
     "faust": logging.WARNING,

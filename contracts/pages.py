@@ -19,7 +19,7 @@ from contracts.clock import monotonic_s
 REQUEST_DEADLINE_S: Final = 10.0
 """Longest time that a connection may stay open, so that no client occupies a thread for ever."""
 MAX_CONNECTIONS: Final = 64
-"""Most open connections. A further one closes the oldest, so that a new client, such as a health probe, is answered."""
+"""Most open connections. A further connection closes the oldest, so that a new client (a health probe) is answered."""
 MAX_STREAMS: Final = 16
 """Most answers that are streamed at the same time. A further one is refused with 503."""
 STREAM_WRITE_S: Final = 2.0

@@ -80,6 +80,8 @@ class Settings:
 
     REMOVED: ClassVar[Values] = {}
     """Removed setting → its former default. For one version that value is accepted and ignored. Others are refused."""
+    TABLES: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    """Table of a file whose keys are settings of this class → short name in it → name of the setting."""
     RULES: ClassVar[Rules] = ()
     """Conditions on several settings, as (name in the error, rule). Rules of base classes apply too."""
 

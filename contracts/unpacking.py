@@ -90,8 +90,7 @@ class Batch:
     """A batch that aiokafka unpacks, and unpacks again leniently if a header name is not UTF-8."""
 
     def __init__(self, batch: Any, raw: memoryview) -> None:
-        self._batch = batch
-        self._raw = raw
+        self._batch, self._raw = batch, raw
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batch, name)

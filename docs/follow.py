@@ -66,9 +66,8 @@ def blocks(page: Path) -> list[Block]:
 def pages(suite: str = "") -> list[Path]:
     """Return the tutorials and how-to guides that have something to run in a suite."""
     all_pages = sorted(one for folder in ("tutorials", "howto") for one in (DOCS / folder).rglob("*.md"))
-    followed = [
-        one for one in all_pages if one.stem not in ("gke", "own-consumer")
-    ]  # own-consumer: by test_own_service
+    elsewhere = ("gke", "own-consumer", "twenty-minutes")  # gke by no test, others by test_own_service and test_wheel
+    followed = [one for one in all_pages if one.stem not in elsewhere]
     runs = {page: [block for block in blocks(page) if block.language in ("sh", "python", "toml")] for page in followed}
     return [
         page for page, found in runs.items() if any(one.of("") if not suite else suite in one.tags for one in found)

@@ -41,7 +41,7 @@ compile() {  # policies and simulator, if their sources are newer
 
 if [ "$what" = all ]; then
   echo "tailpack: installing into $venv (once, about 1.5 GB, a third of it Spark)"
-  install -e '.[load,bench,spark,keda,kubernetes,traces,dev]'
+  install -e '.[load,bench,spark,keda,kubernetes,traces,lessons,dev]'
   compile
   touch "$venv/.demo" "$venv/.ready"
   exit

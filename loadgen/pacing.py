@@ -37,13 +37,9 @@ class Pacer:
         now_us: Callable[[], int],
         pause: Callable[[float], None],
     ) -> None:
-        self._offset_us = offset_us
-        self._started_us = started_us
-        self._source = source
+        self._offset_us, self._started_us, self._source = offset_us, started_us, source
         self._ready: deque[Event] = deque()
-        self._send = send
-        self._now_us = now_us
-        self._pause = pause
+        self._send, self._now_us, self._pause = send, now_us, pause
         self._lateness_us = np.zeros(len(offset_us), dtype=np.int64)
         self.sent = 0
 
@@ -53,7 +49,7 @@ class Pacer:
         return self._lateness_us[: self.sent]
 
     def run(self) -> None:
-        """Send all events. Return when the last one was passed to `send`."""
+        """Send all events. Return when the last event was passed to `send`."""
         while self.sent < len(self._offset_us):
             self._send_due()
             self._prepare()

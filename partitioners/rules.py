@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 KG, PKG, POTC, PORC, CH, SG, CG, STICKY_SPLIT = range(8)
 """In order: key grouping, partial key grouping, power of two choices, power of random choices, consistent hashing with
-bounded loads, shuffle grouping, consistent grouping. The last one splits only keys that overload one worker."""
+bounded loads, shuffle grouping, consistent grouping. The last rule splits only keys that overload one worker."""
 
 EVENT_COUNT, SKETCH_COUNT, MOVE_COUNT, FIRST_WORKER = range(4)
 """Indices of State.numbers: events so far; events in the sketch (each halving halves the count); virtual workers moved;

@@ -62,7 +62,7 @@ def divide(events: Table, by: str, parts: int) -> list[Any]:
 
 
 class Packed:
-    """Integers in the smallest unsigned type. Each is stored as a difference from the smallest one; 0 means NONE."""
+    """Integers in the smallest unsigned type. Each is stored as a difference from the smallest value; 0 means NONE."""
 
     def __init__(self, column: "pyarrow.ChunkedArray") -> None:
         from pyarrow import compute, from_numpy_dtype  # noqa: PLC0415

@@ -23,7 +23,7 @@ from report.terms import UNKNOWN_PARTITION, Terms
 MAX_REBALANCES: Final = 5_000
 """Maximum number of rebalances in a result. If there are more, it contains the newest."""
 MAX_TAKEOVERS: Final = 100_000
-"""Maximum number of takeovers that are grouped into rebalances. Older ones are ignored."""
+"""Maximum number of takeovers that are grouped into rebalances. Older takeovers are ignored."""
 MAX_REBALANCE_GAP_US: Final = 5_000_000
 """Two takeovers without a plan belong to different rebalances if the time between them is longer."""
 MIN_TRANSITS_OF_WAIT: Final = 3

@@ -20,7 +20,7 @@ PARTITIONERS: Final[tuple[Partitioner, ...]] = tuple(kind for kind in Partitione
 KG, PKG, POTC, PORC, CH, SG, CG = (kind for kind in PARTITIONERS if kind is not Partitioner.STICKY_SPLIT)
 EVENTS, QUICK_EVENTS = 10_000_000, 400_000
 SHORTER_BY: Final = 5
-"""Streams of SOURCE and LIMIT are shorter by this factor. Those of SKEW are too, except with the first seed."""
+"""Streams of SOURCE and LIMIT are shorter by this factor. So are those of SKEW, except with the first seed."""
 SEEDS, QUICK_SEEDS = 5, 2
 SKEWS: Final = (0.1, 0.4, 0.8, 1.2, 1.6, 2.0)
 WORKERS: Final = (5, 10, 50, 100)

@@ -80,7 +80,7 @@ class Run:
         }
 
     def off(self, row: Row) -> dict[str, float]:
-        """Return for each printed figure our figure minus the printed one; replica-minutes: divided by the latter."""
+        """Return for each printed figure ours minus the printed one; replica-minutes: divided by the printed one."""
         found = {name: self.figure(name, row) - value for name, value in self.printed.items()}
         if "max_below_s" in found:
             found["max_below_s"] = max(0.0, found["max_below_s"])

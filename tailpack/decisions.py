@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 from autoscaler.page.decisions import NO_CHANGE, Decided, Decisions
-from contracts.journal import JournalEntry
+from contracts.journal import JournalEntry, PlanAlternative
 from report.wording import duration, share
 
 WOULD: Final = "would: "
 """Begin of the reasons of an autoscaler that only observes."""
 DAY_S: Final = 86_400
+MAX_ALTERNATIVES: Final = 5
 MOVED_LISTED: Final = 8
 
 
@@ -35,15 +36,22 @@ def lines(one: Decided) -> Iterator[str]:
     yield f"  why       {one.why}"
     if one.rails:
         yield f"  rails     {', '.join(one.rails)}; without: {_replicas(one.uncapped)}"
-    for plan in one.compared:
-        result = f"{share(plan.in_sla)} in time at cost {plan.cost_s:.1f}"
-        yield f"  compared  {_replicas(plan.replicas)}, {plan.moved} moved: {result}"
+    for plan in one.compared[:MAX_ALTERNATIVES]:
+        yield f"  compared  {_prediction(plan)}"
     if one.effect is not None:
         parts = [f"{one.waiting} → {one.effect[0]} events waiting", f"{_replicas(one.effect[1])} ready"]
         parts += [f"{name} ready after {duration(took_s)}" for name, took_s in one.started]
         yield f"  after 10 s  {', '.join(parts)}"
     for problem in one.problems:
         yield f"  problem   {problem}"
+
+
+def why_not(one: Decided, count: int) -> str:
+    """Return the prediction for another replica count beside that of the chosen plan."""
+    found = next((_prediction(plan) for plan in one.compared if plan.replicas == count), "")
+    others = ", ".join(dict.fromkeys(str(plan.replicas) for plan in one.compared)) or "none: it follows a rule"
+    chosen = "".join(f"; chosen: {_prediction(plan)}" for plan in one.compared[:1])
+    return f"  why not   {found or f'{count} was not compared; the counts are {others}'}{chosen}"
 
 
 def clock(at_us: int) -> str:
@@ -80,6 +88,11 @@ def _first(found: Iterable[Decided], wanted: Callable[[Decided], bool], problem:
         if wanted(one):
             return [one]
     raise ValueError(problem)
+
+
+def _prediction(plan: PlanAlternative) -> str:
+    result = f"{share(plan.in_sla)} in time at cost {plan.cost_s:.1f}"
+    return f"{_replicas(plan.replicas)}, {plan.moved} moved: {result}"
 
 
 def _replicas(count: int) -> str:

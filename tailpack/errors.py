@@ -19,7 +19,9 @@ REMEDIES: Final = {
     errno.ENOSPC: "free space there, or name another path",
     errno.EPIPE: "the program that read the output has ended",
 }
-EXTRAS: Final = {"grpc": "keda", "jinja2": "bench", "locust": "load", "matplotlib": "bench", "pyarrow": "load"}
+EXTRAS: Final = {
+    "grpc": "keda", "jinja2": "bench", "locust": "load", "marimo": "lessons", "matplotlib": "bench", "pyarrow": "load",
+}  # fmt: skip
 """Package that a command may lack → extra that installs it."""
 
 

@@ -54,7 +54,10 @@ def write_report(
             if job:
                 with defer_stop_signals():
                     _end_process_tree(job)
-            _save_log(output, log)
+            output.seek(0)
+            with contextlib.suppress(OSError):
+                log.parent.mkdir(parents=True, exist_ok=True)
+                log.write_bytes(output.read())
 
 
 def _process_tree(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
@@ -82,10 +85,3 @@ def _last_line(output: IO[bytes]) -> str:
     output.seek(0)
     lines = [line for line in output.read().decode(errors="replace").splitlines() if line.strip()]
     return lines[-1].removeprefix("report: ") if lines else "it printed nothing"
-
-
-def _save_log(output: IO[bytes], log: Path) -> None:
-    output.seek(0)
-    with contextlib.suppress(OSError):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_bytes(output.read())

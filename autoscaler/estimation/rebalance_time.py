@@ -22,9 +22,7 @@ class RebalanceTime:
     """
 
     def __init__(self, fixed_s: float, *, learn: bool, latency_target_s: float, warn: Callable[[str], None]) -> None:
-        self._fixed_s = fixed_s
-        self._learn = learn
-        self._latency_target_s = latency_target_s
+        self._fixed_s, self._learn, self._latency_target_s = fixed_s, learn, latency_target_s
         self._warn = warn
         self._warned = False
         self._pauses_s = deque[float](maxlen=MAX_PAUSES)

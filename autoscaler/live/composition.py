@@ -3,34 +3,35 @@
 import gc
 import logging
 import shlex
-import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from autoscaler.controller import Controller
-from autoscaler.live.conditions import Conditions
+from autoscaler.live import observed_group
+from autoscaler.live.acting import Acting
+from autoscaler.live.conditions import Conditions, ScaleUps
 from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loop import STEP_S, Loop, warm_up_policy
 from autoscaler.live.metrics import LAST_TICK, LEADING, REBALANCE_TIME, STATUS, TICK, Metrics
+from autoscaler.live.observed_group import ObservedGroup
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
-from autoscaler.live.rails import railed, rails_of
-from autoscaler.live.scale_ups import ScaleUps
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.sides import Acting, Observing
 from autoscaler.live.web import Source, serving
+from autoscaler.live.windows import in_windows
 from autoscaler.page.feed import EntryFeed
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
 from contracts.connection import Connection
+from contracts.holds import Hold
 from contracts.journal import JournalEntry
 from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.topics import Topic, qualified
@@ -46,8 +47,7 @@ MAX_MISSED_TICKS: Final = 3
 
 def policy_config_of(settings: AutoscalerSettings) -> PolicyConfig:
     """Return the configuration of the policy. Raises ValueError."""
-    fallback = rails_of(settings.rails)[0].fallback
-    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime), fallback)
+    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime), settings.fallback)
 
 
 def launcher_from(
@@ -98,7 +98,7 @@ class LiveAutoscaler:
         page = EntryFeed(
             settings.latency_target_s,
             settings.payment_partitions,
-            reports=lambda: self._side.reports(),  # noqa: PLW0108  created below
+            reports=lambda: self._acting.reports() if self._acting else [],
             more=partial(self._describe, settings.group_in(connection.namespace)),
         )
         show = self._metrics[STATUS].labels
@@ -113,8 +113,8 @@ class LiveAutoscaler:
             problems=lambda: self._problems.current,
             unhealthy_reason=lambda: self._problems.unhealthy_reason,
             conditions=lambda: self._conditions.current,
-            targets=lambda: self._side.targets(),  # noqa: PLW0108
-            hold=lambda: str(self._side.hold or ""),
+            targets=lambda: self._acting.targets() if self._acting else [],
+            hold=lambda: str(self._hold() or ""),
             live=page.feed,
         )
         self._pages = ExitStack()
@@ -130,15 +130,18 @@ class LiveAutoscaler:
             connection, settings, settings.decision_interval_s,
             partitions=settings.payment_partitions, is_foreign=settings.is_foreign or not settings.acts,
         )  # fmt: skip
-        parts: Any = {"problems": self._problems, "metrics": self._metrics}
-        if settings.acts:
-            assert launcher is not None
-            acting = Acting(connection, settings, launcher, self._offsets, record=record, warn=warn, **parts)
-            self._side: Acting | Observing = acting
+        policy = in_windows(config.policy, settings.windows, settings.time_zone, settings, settings.replica_prefix)
+        self._acting: Acting | None = None
+        self._group: Any
+        if launcher is not None:
+            self._acting = Acting(
+                connection, settings, launcher, self._offsets,
+                record=record, problems=self._problems, metrics=self._metrics, warn=warn,
+            )  # fmt: skip
+            self._group, policy = self._acting.group, self._acting.limit(policy)
         else:
-            self._side = Observing(connection, settings, self._offsets, **parts)
-        self._group: Any = self._side.group
-        policy = self._side.limit(railed(config.policy, settings.rails, settings, settings.replica_prefix))
+            self._group = ObservedGroup.of(connection, settings, self._offsets, self._problems)
+            self._metrics.add(vars(observed_group).values())
         self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
         self._decisions = LiveJournal(
             record, self._group.status, policy.name, self._problems, act=settings.act, say=log.info
@@ -161,32 +164,34 @@ class LiveAutoscaler:
         """Decide and act until `stop` is set. Raises FencedError when another autoscaler has taken over."""
         self._metrics[LEADING].set(self._settings.acts)
         self._show()  # everything that the pages need exists now
-        self._side.start()
+        prefix = self._settings.replica_prefix
+        self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
         throw_away, interval_s = policy_config_of(self._settings).policy(), self._settings.decision_interval_s
-        with nullcontext() if self._settings.acts else _ended_by_signal(self._stop):
-            partitions = max(1, self._offsets.partitions)  # without a broker, their number is unknown
-            warm_up_policy(throw_away, partitions, interval_s, self._stop.is_set)  # while replicas start
+        partitions = max(1, self._offsets.partitions)  # without a broker, their number is unknown
+        warm_up_policy(throw_away, partitions, interval_s, self._stop.is_set)  # while replicas start
         gc.freeze()  # to scan imports and compiled code again would take longer than a decision
         self._loop.run()
 
     def stop_replicas(self) -> None:
         """Stop every replica and wait until all have exited. Each commits and leaves the group. The plan stays."""
-        self._side.stop_replicas()
+        if self._acting:
+            self._acting.stop_replicas()
 
     def summary(self) -> str:
         """Return what observing the group showed; empty if this autoscaler acts."""
-        return "" if isinstance(self._side, Acting) else self._side.summary()
+        return "" if self._acting else self._group.summary()
 
     def close(self) -> int:
         """Close all clients. Returns the number of journal records that were lost."""
         self._pages.close()
-        self._side.close()
+        if self._acting:
+            self._acting.close()
         self._offsets.close()
         return self._journal.close() if self._journal else 0
 
     def _describe(self, group: str) -> dict[str, Any]:
         """Return the head of the live page."""
-        hold = str(self._side.hold or "")
+        hold = str(self._hold() or "")
         phase = hold or ("running" if self._settings.acts else "observing")
         return {"title": group, "phase": phase, "hold": hold, "percentile": self._settings.percentile}
 
@@ -202,6 +207,9 @@ class LiveAutoscaler:
         key = self._settings.journal_key(connection.namespace)
         return JournalTopic(connection, key, self._metrics, partial(self._problems.report, "journal"))
 
+    def _hold(self) -> Hold | None:
+        return self._acting.holds.shown if self._acting else None
+
     def _report_clock_jump(self, by_s: float) -> None:
         jump = f"wall clock jumped by {by_s:+.1f} s (ignored: decisions use the monotonic clock)" if by_s else ""
         self._problems.report("clock", jump)
@@ -212,28 +220,14 @@ class LiveAutoscaler:
         if failure:
             self._decisions.record_not_ready(NotReadyError(failure))
         self._metrics[LEADING].set(self._group.leads)
-        self._side.after_tick()
-        tick, problems = self._decisions.recent[-1], self._problems.current
-        self._conditions.update(tick, self._side.hold, problems, leads=self._group.leads)
-        if self._settings.acts:
+        tick = self._decisions.recent[-1]
+        if self._acting:
+            self._problems.report("holds", self._acting.holds.problem)
+            self._metrics.set_hold(self._hold())
             self._scale_ups.observe(tick)
             self._problems.report("scale-ups", self._scale_ups.problem)
+        else:
+            self._group.after_tick(self._metrics)
+        self._conditions.update(tick, self._hold(), self._problems.current, leads=self._group.leads)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()
-
-
-@contextmanager
-def _ended_by_signal(stop: Stop) -> Iterator[None]:
-    """Let a signal end the block at once: compilation may take many seconds, and an observer has nothing to tidy up."""
-
-    def end(*_: object) -> None:
-        stop.set()
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with suppress(KeyboardInterrupt):
-            yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

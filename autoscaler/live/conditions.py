@@ -1,11 +1,13 @@
 """Four conditions of an autoscaler, each with a reason and since when: does it observe, act, is it limited, is it kept.
 
-`Keeping` is about the SLO of the last hour, as far as replicas count their late events.
+`Keeping` is about the SLO of the last hour, as far as replicas count their late events. `ScaleUps` detects scale-ups
+that do not help: the limit is then elsewhere, such as a database that all replicas share.
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from math import inf
 from typing import Final
 
 import msgspec
@@ -17,6 +19,10 @@ from contracts.journal import TickRecord
 from contracts.settings import Target
 
 HOUR_S: Final = 3600.0
+WATCHED_TICKS: Final = 10
+"""Ticks with all new replicas ready after which a scale-up is judged."""
+MEAN_TICKS: Final = 5
+LEAST_SHARE: Final = 1 / 3
 NOT_FRESH: Final = ("offsets", "reports", "members", "holds")
 """Components whose problems mean that something is not observed."""
 HELD: Final = {Direction.ALL: "Paused", Direction.IN: "ScaleInPaused", Direction.OUT: "ScaleOutPaused"}
@@ -25,15 +31,13 @@ Verdict = tuple[bool | None, str, str]
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """One condition, in the form that Kubernetes uses."""
+    """One condition, in the form that Kubernetes uses. since: UTC time of the last change of status or reason."""
 
     type: str
     status: str
-    """True, False or Unknown."""
     reason: str
     message: str
     since: str
-    """Time of the last change of status or reason, UTC."""
 
 
 class Conditions:
@@ -63,11 +67,12 @@ class Conditions:
     def update(self, tick: TickRecord, hold: Hold | None, problems: Mapping[str, str], *, leads: bool) -> None:
         """Judge after a tick."""
         before, now = {one.type: one for one in self.current}, datetime.fromtimestamp(self._clock_us() / 1e6, UTC)
-        stale = "; ".join(f"{name}: {problems[name]}" for name in NOT_FRESH if name in problems)
+        unread = tick.missing or "; ".join(f"{name}: {problems[name]}" for name in NOT_FRESH if name in problems)
+        limited = f"wanted {tick.uncapped} replicas; {tick.planned_replicas} are planned" * bool(tick.rails)
         verdicts: dict[str, Verdict] = {
-            "Observing": (not tick.missing and not stale, _freshness(tick, stale), tick.missing or stale),
+            "Observing": (not unread, "NotReady" if tick.missing else "Stale" if unread else "Fresh", unread),
             "Acting": self._acting(hold, leads),
-            "Limited": self._limited(tick),
+            "Limited": (bool(tick.rails), tick.rails[-1] if tick.rails else "NoRail", limited),
             "Keeping": self._keeping(),
         }
         found = []
@@ -87,24 +92,54 @@ class Conditions:
         reason = "On" if hold is None else HELD.get(hold.direction, "Pinned")
         return reason != "Paused", reason, str(hold or "")
 
-    @staticmethod
-    def _limited(tick: TickRecord) -> Verdict:
-        if not tick.rails:
-            return False, "NoRail", ""
-        return True, tick.rails[-1], f"wanted {tick.uncapped} replicas; {tick.planned_replicas} are planned"
-
     def _keeping(self) -> Verdict:
-        late, arrived = (sum(column) for column in [*zip(*self._hour, strict=True)][1:] or ((), ()))
+        late, arrived = (sum(values[number] for values in self._hour) for number in (1, 2))
         if not self._counted or arrived < 1:
-            return None, "NotCounted", "no replica has reported late events" if arrived >= 1 else "no events"
-        share, allowed = min(1.0, late / arrived), 1 - self._target.percentile
-        burn = share / allowed if allowed else float(share > 0)
-        message = (
-            f"{1 - share:.3%} of {arrived:,.0f} events of the last hour in time, target {self._target.percentile:.4g}"
-        )
+            return None, "NotCounted", "no event has arrived" if self._counted else "no replica counts late events"
+        share, target = min(1.0, late / arrived), self._target.percentile
+        burn = share / (1 - target) if target < 1 else share * inf if share else 0.0
+        message = f"{1 - share:.3%} of {arrived:,.0f} events of the last hour in time, target {target:.4g}"
         message += f"; {max(0.0, 1 - burn):.0%} of the budget is left, burn rate {burn:.1f}"
         return burn <= 1, "InBudget" if burn <= 1 else "OverBudget", message
 
 
-def _freshness(tick: TickRecord, stale: str) -> str:
-    return "NotReady" if tick.missing else "Stale" if stale else "Fresh"
+class ScaleUps:
+    """Compares the throughput after each scale-up with that before and with the capacity of the new replicas."""
+
+    def __init__(self) -> None:
+        self._served: deque[float] = deque(maxlen=MEAN_TICKS)
+        self._last: tuple[int, int] | None = None
+        """Time and total lag of the last tick."""
+        self._trial: tuple[int, float] | None = None
+        """Planned replicas, and events/s that the group served before."""
+        self._ready_ticks = self._failed = 0
+        self.problem = ""
+        """A sentence about the last scale-ups if they brought too little; else empty."""
+
+    def observe(self, tick: TickRecord) -> None:
+        """Add one tick."""
+        if not tick.partitions:
+            return
+        lag, arriving = sum(one.lag for one in tick.partitions), sum(one.arrival_rate for one in tick.partitions)
+        if self._last is not None and tick.at_us > self._last[0]:
+            self._served.append(arriving - (lag - self._last[1]) / (tick.at_us - self._last[0]) * 1e6)
+        self._last = tick.at_us, lag
+        if tick.action == "up" and len(self._served) == MEAN_TICKS:
+            self._trial, self._ready_ticks = (tick.planned_replicas, sum(self._served) / MEAN_TICKS), 0
+        elif self._trial is not None and tick.planned_replicas != self._trial[0]:
+            self._trial = None  # another change mixes with it
+        elif self._trial is not None and tick.ready_replicas >= self._trial[0]:
+            self._ready_ticks += 1
+            if self._ready_ticks == WATCHED_TICKS:
+                self._judge(*self._trial, tick.service_rate, lag)
+                self._trial = None
+
+    def _judge(self, planned: int, before: float, rate: float, lag: int) -> None:
+        """Judge only if events still wait for longer than a second: otherwise the load has set the throughput."""
+        got, expected = sum(self._served) / MEAN_TICKS - before, planned * rate - before
+        in_vain = lag >= planned * rate and got < LEAST_SHARE * expected
+        self._failed = self._failed + 1 if in_vain else 0
+        self.problem = (
+            f"the last {self._failed} scale-ups brought less than a third of what was expected, the newest {got:.0f} "
+            f"of {expected:.0f} events/s; look for a limit that all replicas share, such as a database"
+        ) * (self._failed > 1)

@@ -32,7 +32,7 @@ class MemberReader:
 
     def __init__(self, connection: Connection, group: str, topic: str) -> None:
         self._admin = AdminClient(client_config(connection))
-        self._group, self._topic = group, topic
+        self._group, self._topic, self.name = group, topic, f"{group} on {topic}"
         self._request: Future[Any] | None = None
         self._members: dict[str, frozenset[int]] | None = None
         self._answered_s = 0.0

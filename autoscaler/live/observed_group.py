@@ -3,17 +3,19 @@
 The model serves the same arrivals as the real group, which another scaler manages.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from autoscaler.live.kafka import DEADLINE_S
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.measurements import CommittedRates, Floats, LagClock
-from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
-from autoscaler.live.problems import first_few
+from autoscaler.live.measurements import CommittedRates, Floats, LagClock, MemberReader
+from autoscaler.live.offsets import OffsetReader
+from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError, read_plans
+from autoscaler.live.problems import Problems, first_few
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
 from autoscaler.packing.owners import round_robin
@@ -21,6 +23,7 @@ from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import monotonic_s
+from contracts.connection import Connection
 from contracts.metrics import gauge
 
 # label `of`: `group` is the real group, `would_be` the model
@@ -52,8 +55,7 @@ class ObservedGroup:
     """A simulated copy of a group, for decisions that are not carried out. Implements autoscaler.ports.ConsumerGroup.
 
     A plan comes into force when the start-up time of all its replicas is over. loads: loads of the real group.
-    members: returns member → its partitions in the real group; None: unknown. proposals: gets the replica count of
-    each plan; None: the count is not published. report_problem: called with a component and its problem.
+    members: members of the real group. proposals: gets the replica count of each plan; None: it is not published.
     """
 
     leads = False
@@ -61,14 +63,13 @@ class ObservedGroup:
     def __init__(
         self,
         loads: LoadReader,
-        members: Callable[[], Mapping[str, frozenset[int]] | None],
+        members: MemberReader,
         settings: AutoscalerSettings,
-        *,
+        problems: Problems,
         proposals: PlanLog | None = None,
-        report_problem: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
         self._loads, self._members, self._settings = loads, members, settings
-        self._proposals, self._report_problem = proposals, report_problem
+        self._problems, self._proposals = problems, proposals
         self.rebalance_time_s = settings.rebalance_time_s
         self._rates = CommittedRates()
         self.plan = self._in_force = Plan((), None)
@@ -82,6 +83,21 @@ class ObservedGroup:
         """Lag of each partition in the model, events."""
         self._clock = LagClock()
         self.actual, self.would_be = Account(), Account()
+
+    @classmethod
+    def of(
+        cls, connection: Connection, settings: AutoscalerSettings, offsets: OffsetReader, problems: Problems
+    ) -> "ObservedGroup":
+        """Return the group with its clients. Raises PlanNotWrittenError if `propose` would stop another autoscaler."""
+        name, topic = settings.group_in(connection.namespace), settings.topic_in(connection.namespace)
+        proposals = None
+        if settings.act == "propose":
+            found = read_plans(connection, settings, DEADLINE_S).newest
+            if found is not None and found.assignment is not None:
+                why = f"plan {found.epoch} gives partitions to replicas, so an autoscaler acts on this group"
+                raise PlanNotWrittenError(f"{why}; use act = off, or on")
+            proposals = PlanLog(connection, settings)
+        return cls(LoadReader(offsets), MemberReader(connection, name, topic), settings, problems, proposals)
 
     @property
     def compared_s(self) -> float:
@@ -104,7 +120,7 @@ class ObservedGroup:
     def observe(self) -> GroupObservation:
         """Read the real group, let the model serve the new arrivals, and observe it. Raises NotReadyError."""
         at_s, partitions = self._loads.read()
-        owned, lags = self._members(), np.array([float(load.lag) for load in partitions])
+        owned, lags = self._members.read(), np.array([float(load.lag) for load in partitions])
         if len(self._ends) != len(partitions):
             self._ends, self._waiting = lags.copy(), lags.copy()
         passed_s = at_s - (at_s if self._at_s is None else self._at_s)
@@ -142,41 +158,18 @@ class ObservedGroup:
         known, ready_s = self._ready_s, self._at_s + self._settings.startup_s
         self._ready_s = {name: known.get(name, ready_s) for name in decision.plan.replicas}
 
+    def start(self, _initial: tuple[str, ...]) -> None:
+        """Do nothing: the members run already."""
+
     def advance(self) -> None:
         """Sample the offsets. Called every 20 ms."""
         self._loads.sample(monotonic_s())
 
-    def propose(self) -> None:
-        """Write the wanted replica count to the plan topic if it has changed. Raises FencedError."""
-        log, count = self._proposals, self.plan.count
-        if log is None or not count or (log.newest is not None and log.newest.count == count):
-            return
-        try:
-            log.write(self.plan.replicas, None, f"proposes {count} replicas", wanted=count)
-            self._report_problem("plans", "")
-        except PlanNotWrittenError as failed:  # tried again at the next tick
-            self._report_problem("plans", str(failed))
-
-    def page(self) -> dict[str, Any]:
-        """Return the data of the page about the plan."""
-        owners = self.plan.assignment and dict(self.plan.assignment)
-        return {"summary": self.summary(), "would_be": {"replicas": self.plan.replicas, "assignment": owners}}
-
-    def summary(self) -> str:
-        """Return the comparison in one line; empty: there is none yet."""
-        if not (minutes := self.compared_s / 60):
-            return ""
-        actual, model, target_s = self.actual, self.would_be, self._settings.latency_target_s
-        saved = (actual.replica_s - model.replica_s) / 60
-        share = f", {saved / (actual.replica_s / 60):+.0%}" if actual.replica_s else ""
-        return (
-            f"{minutes:.1f} minutes: the group used {actual.replica_s / 60:.1f} replica-minutes, "
-            f"the shadow {model.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event waited longer than "
-            f"{target_s:g} s for {actual.late_s:.0f} s, in the shadow for {model.late_s:.0f} s"
-        ) + (f"; unknown and not counted: {self.unknown}" if self.unknown else "")
-
-    def show(self, metrics: Any) -> None:
-        """Set the metrics of the comparison."""
+    def after_tick(self, metrics: Any) -> None:
+        """Publish the count, and show the comparison and its problems. Raises FencedError."""
+        self._problems.report("plans", self._propose())
+        self._problems.report("members", self._members.problem)
+        self._problems.report("transactions", self._loads.hidden)
         metrics[COMPARED].set(self.compared_s)
         metrics[MEMBER_RATE].set(self.status().service_rate)
         for of, account in (("group", self.actual), ("would_be", self.would_be)):
@@ -184,6 +177,36 @@ class ObservedGroup:
             metrics[LAG].labels(of).set(account.lag_s)
             metrics[MINUTES].labels(of).set(account.replica_s / 60)
             metrics[LATE].labels(of).set(account.late_s)
+
+    def _propose(self) -> str:
+        """Write the wanted replica count if it has changed. Return why that failed; the next tick tries again."""
+        log, count = self._proposals, self.plan.count
+        if log is None or not count or (log.newest is not None and log.newest.count == count):
+            return ""
+        try:
+            log.write(self.plan.replicas, None, f"proposes {count} replicas", wanted=count)
+        except PlanNotWrittenError as failed:
+            return str(failed)
+        return ""
+
+    def page(self) -> dict[str, Any]:
+        """Return the data of the page about the plan."""
+        owners = self.plan.assignment and dict(self.plan.assignment)
+        return {"summary": self.summary(), "would_be": {"replicas": self.plan.replicas, "assignment": owners}}
+
+    def summary(self) -> str:
+        """Return the comparison in one line, or why there is none."""
+        if not (minutes := self.compared_s / 60):
+            reason = "; ".join(self._problems.current.values()) or "the run was too short"
+            return f"{self._members.name}: no comparison: {reason}"
+        actual, model, target_s = self.actual, self.would_be, self._settings.latency_target_s
+        saved = (actual.replica_s - model.replica_s) / 60
+        share = f", {saved / (actual.replica_s / 60):+.0%}" if actual.replica_s else ""
+        return (
+            f"{self._members.name}, {minutes:.1f} minutes: the group used {actual.replica_s / 60:.1f} replica-minutes, "
+            f"the shadow {model.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event waited longer than "
+            f"{target_s:g} s for {actual.late_s:.0f} s, in the shadow for {model.late_s:.0f} s"
+        ) + (f"; unknown and not counted: {self.unknown}" if self.unknown else "")
 
     def status(self) -> GroupStatus:
         """Return the current numbers without a request."""

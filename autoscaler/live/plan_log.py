@@ -73,8 +73,7 @@ class PlanLog:
         """
         self._topic = qualified(connection.namespace, Topic.PLANS)
         self._group, self._events = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
-        self._deadline_s = write_deadline_s
-        self._clock = clock
+        self._deadline_s, self._clock = write_deadline_s, clock
         self._unfinished: _Unfinished | None = None
         self._producer = Producer(
             client_config(
@@ -96,7 +95,7 @@ class PlanLog:
         self.unusable = plans.unusable  # why a plan found at the start is not in force, until the next is written
 
     def stay_above(self, epoch: int) -> None:
-        """Make all later epochs higher than `epoch`. Replicas may have higher ones if the plan topic was re-created."""
+        """Make later epochs higher than `epoch`. Replicas may have higher epochs if the plan topic was re-created."""
         self.epoch = max(self.epoch, epoch)
 
     def write(

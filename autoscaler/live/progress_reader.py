@@ -28,7 +28,7 @@ _MAX_POLL_GAP_S: Final = 1.0
 
 
 class ProgressReader:
-    """Reads progress reports. Never waits: a thread fetches them. `poll` takes the arrived ones."""
+    """Reads progress reports. Never waits: a thread fetches them. `poll` takes those that have arrived."""
 
     def __init__(
         self,

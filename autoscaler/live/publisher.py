@@ -85,7 +85,7 @@ class Publisher:
     def publish_if_due(self, reports: Collection[Progress]) -> None:
         """Write the intended plan when all its replicas are ready. If one is absent, write the plan without it.
 
-        reports: recent reports. The new epoch is above all their epochs, except impossible ones. Raises FencedError.
+        reports: recent reports. The new epoch is above all possible epochs in them. Raises FencedError.
         """
         epochs = {report.replica: report.assigned_epoch for report in reports if self._scaler.is_ready(report.replica)}
         self._adoption.observe(self.in_force, epochs)

@@ -1,20 +1,20 @@
 """Settings of the live autoscaler."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
-from autoscaler.live.rails import rails_of
+from autoscaler.live.windows import windows_open, zone_exists
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from autoscaler.ports import Policy
 from contracts.fields import NAME, NAME_RULE
 from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost, LiveSpeeds, Membership
 from contracts.plan import plan_key
 from contracts.rebalance_protocol import RUNTIMES
-from contracts.settings import Rule, Settings, Target, Values, contradictions, must, setting
+from contracts.settings import Rule, Settings, Target, must, setting
 from contracts.topics import ScaledGroup
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 
@@ -102,16 +102,6 @@ ENOUGH_PARTITIONS: Final = must(
 )
 
 
-def _rails_fit(values: Values) -> str | None:
-    try:
-        replaced = rails_of(values["rails"])[1]
-    except InvalidSettingsError as wrong:
-        return "; ".join(wrong.problems)
-    return next(
-        (f"{name} {problem}" for name, problem in contradictions({**values, **replaced}, Scaling.rules())), None
-    )
-
-
 LED_RULES: Final = (
     must("consumers", lambda of: of["consumers"] == "ours" or not of["runtime"], "must be ours with runtime"),
     must(
@@ -136,13 +126,19 @@ class AutoscalerSettings(
     Replicas inherit the environment and these settings, so their settings belong here too.
     """
 
+    TABLES: ClassVar[Mapping[str, Mapping[str, str]]] = {"rails": {"min": "min_replicas", "max": "max_replicas"}}
+
     payment_partitions: int = setting(0, "partitions", least=0)
     """Minimum number of partitions of the topic; 0: any. The topic may grow."""
     act: str = setting("on", known=("off", "propose", "on"))
     """`on`: plans are carried out. `off`: the autoscaler observes a group that another scaler manages, decides and
     reports; it joins no group and writes no plan. `propose`: as `off`, but the replica count is published for KEDA."""
-    rails: str = setting("")
-    """Rails: in a file the table [rails], in the environment a JSON object such as {"max_step_down": 1}."""
+    windows: tuple[str, ...] = setting(())
+    """Times without changes, such as `Mon-Fri 08:00-18:00 scale-in off`; also `scale-out off` or `all off`."""
+    time_zone: str = setting("UTC")
+    """Time zone of the windows, such as Europe/Berlin."""
+    fallback: bool = setting(True)
+    """Whether a count by rate and lag replaces the decisions of a policy that fails."""
     member_rate: float = setting(0.0, "events/s", least=0)
     """Unless act = on: service rate of one busy member; 0: learned while members have lag."""
     state_dir: str = setting("")
@@ -177,11 +173,6 @@ class AutoscalerSettings(
     replica_prefix: str = setting(REPLICA_PREFIX)
     """Replicas get the names prefix-0, prefix-1, … in TAILPACK_REPLICA."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, value in rails_of(self.rails)[1].items():
-            object.__setattr__(self, name, value)
-
     @property
     def acts(self) -> bool:
         """Whether plans are carried out."""
@@ -201,7 +192,8 @@ class AutoscalerSettings(
         """Return the rules of all sections and of the live autoscaler."""
         own = (
             *LED_RULES,
-            ("rails", _rails_fit),
+            ("windows", windows_open),
+            ("time_zone", zone_exists),
             must("state_dir", lambda of: of["state_dir"] or of["act"] != "on", "must be set if act = on"),
             ENOUGH_PARTITIONS,
             MIN_SERVICE_TIME,

@@ -36,7 +36,7 @@ class Silence:
 
     @property
     def is_of_most(self) -> bool:
-        """Whether reports are probably lost on the way: most replicas are silent, or the only one is."""
+        """Whether reports are probably lost on the way: most replicas are silent, or the only replica is."""
         return 2 * len(self.ages_s) + self._scaler.overdue > len(self._scaler.ready)
 
     def note_outage(self) -> None:
@@ -59,7 +59,7 @@ class Silence:
         self._report_problem("replicas", first_few(problems, "; "))
 
     def replace_hung(self, in_force: PlanRecord | None) -> None:
-        """Replace at most one hung replica at a time. Never one that may be serving, and none while most are silent."""
+        """Replace at most one hung replica at a time, none that may be serving, and none while most are silent."""
         ready = self._scaler.ready
         if self._replacing and (self._replacing not in self._scaler.requested or self._replacing in ready):
             self._replacing = ""

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
@@ -57,6 +57,8 @@ def _autoscale(configs: Sequence[Path], environ: Mapping[str, str], *, only_stop
     def on_signal(number: int, _frame: object) -> None:
         signals.append(number)
         stop.set()
+        if len(signals) == 1 and not stages[0].settings.acts:
+            raise KeyboardInterrupt  # compilation may take many seconds, and an observer has nothing to tidy up
 
     is_chain = len(configs) > 1
     stages = read_chain(configs, environ) if is_chain else [read(next(iter(configs), None), environ)]
@@ -69,6 +71,8 @@ def _autoscale(configs: Sequence[Path], environ: Mapping[str, str], *, only_stop
             if only_stop:
                 return max(map(_stop, stages))
             return _run_all(stages, stop, signals) if is_chain else _run(stages[0], stop, signals)
+    except KeyboardInterrupt:  # before an observer's first tick
+        return 0
     except LauncherError as failed:
         return _log_error(str(failed), EXIT_NO_LAUNCHER)
     except OSError as failed:
@@ -187,7 +191,8 @@ def _lead(config: StartupConfig, stop: Stop, signals: list[int], why_not_leading
         reason = failed.args[0].str() if isinstance(failed, KafkaException) else failed
         return _log_error(f"cannot start on {connection.bootstrap_servers}: {reason}", EXIT_NO_KAFKA)
     try:
-        autoscaler.run()
+        with suppress(KeyboardInterrupt):
+            autoscaler.run()
         if signal.SIGINT in signals:
             autoscaler.stop_replicas()
         if summary := autoscaler.summary():

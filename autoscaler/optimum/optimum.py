@@ -5,7 +5,7 @@ no schedule, only a lower bound from the work that must be done in time.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -173,6 +173,32 @@ def volume_us(problem: OptimumProblem, allowed: int) -> int:
     return best_us - int(np.sort(problem.takes_us)[::-1][:allowed].sum())
 
 
+def bursts_us(problem: OptimumProblem, allowed: int) -> int:
+    """Return a lower bound from the work of bursts, replica-µs, for at most `allowed` late events.
+
+    A burst ends at a gap longer than the target. Its work must be done from its first event until its last is due.
+    Between two ticks the number of replicas is constant, so that it costs more than in the times of bursts alone.
+    """
+    times_us, takes_us = problem.times_us, problem.takes_us
+    first = np.flatnonzero(np.diff(times_us, prepend=-problem.target_us - 1) > problem.target_us)
+    begin_us = times_us[first]
+    end_us = times_us[np.append(first[1:], len(times_us)) - 1] + problem.target_us
+    whole = end_us <= problem.duration_us
+    begin_us, end_us, work_us = begin_us[whole], end_us[whole], np.add.reduceat(takes_us, first)[whole]
+    if not len(begin_us):
+        return 0
+    cuts_us = np.concatenate(([0], problem.ticks_us, [problem.duration_us]))
+    before = np.searchsorted(begin_us, cuts_us, side="right")
+    covered_us = np.append(0, np.cumsum(end_us - begin_us))[before]
+    covered_us -= np.where(before > 0, np.maximum(0, end_us[before - 1] - cuts_us), 0)
+    share = np.append(np.diff(covered_us) / np.maximum(1, np.diff(cuts_us)), 0.0)
+    touched = np.stack([np.searchsorted(cuts_us, begin_us, side="right") - 1, np.searchsorted(cuts_us, end_us)], axis=1)
+    price = 1 / np.maximum.reduceat(share, touched.ravel())[::2]
+    more_us = price * (work_us - problem.least_replicas * (end_us - begin_us))
+    late_us = price.max() * np.sort(takes_us)[::-1][:allowed].sum()
+    return int(problem.least_replicas * problem.duration_us + more_us.clip(0).sum() - late_us)
+
+
 def _load(problem: OptimumProblem) -> Load:
     order = np.argsort(problem.partition, kind="stable")
     first = np.searchsorted(problem.partition[order], np.arange(problem.partitions + 1))
@@ -193,21 +219,16 @@ def _prices(problem: OptimumProblem, late_us: int) -> Prices:
 
 def _states(problem: OptimumProblem) -> States:
     """Return all placements. If start-ups have a cost, each also with idle replicas."""
-    rows = []
+    rows, placements = [], list[tuple[int, ...]]([()])
+    for _ in range(problem.partitions):
+        placements = [(*bins, bin_) for bins in placements for bin_ in range(max(bins, default=-1) + 2)]
     most = min(problem.most_replicas, max(problem.partitions, problem.least_replicas, problem.replicas))
-    for placement in _placements(problem.partitions):
+    for placement in placements:
         least = max(problem.least_replicas, max(placement) + 1)
         idle = most if problem.startup_us or problem.replicas > least else least
         rows += [(placement, replicas) for replicas in range(least, min(idle, most) + 1)]
     member, replicas = zip(*rows, strict=True)
     return States(np.array(member, np.int64), np.array(replicas, np.int64))
-
-
-def _placements(items: int) -> Iterator[tuple[int, ...]]:
-    placements: list[tuple[int, ...]] = [()]
-    for _ in range(items):
-        placements = [(*bins, bin_) for bins in placements for bin_ in range(max(bins, default=-1) + 2)]
-    yield from placements
 
 
 def _initial(problem: OptimumProblem, states: States) -> int:

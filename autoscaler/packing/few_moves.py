@@ -150,28 +150,27 @@ def fewest_moves(
             room[taken] += size
             held[taken] -= 1
             opened -= held[taken] == 0
-        following = taken + 1
+        following, own, spent = taken + 1, owners[partition], cost[depth]
         fresh_tried = False
         for replica in range(following):
             if held[replica] == 0 and owned[replica] == 0:
                 fresh_tried = True
         choice[depth] = -1
-        for replica in range(following, replicas):
+        # all replicas but the present owner cost the same: too much for one is too much for all
+        first, last = following, replicas
+        if spent + weights[partition] >= best_cost:
+            first, last = max(following, own), own + 1 if spent < best_cost else 0
+        for replica in range(first, last):
             fresh = held[replica] == 0 and owned[replica] == 0
             if (fresh and fresh_tried) or (held[replica] == 0 and opened >= limit):
                 continue
             if room[replica] < size - ROUNDING * capacities[replica] and held[replica] > 0:
                 continue
-            spent = cost[depth] + (0.0 if owners[partition] == replica else weights[partition])
-            if spent >= best_cost:
-                if fresh:
-                    fresh_tried = True
-                continue
             choice[depth] = replica
             room[replica] -= size
             opened += held[replica] == 0
             held[replica] += 1
-            cost[depth + 1] = spent
+            cost[depth + 1] = spent + (0.0 if own == replica else weights[partition])
             break
         if choice[depth] >= 0:
             depth += 1

@@ -1,4 +1,4 @@
-"""Least-Loaded in two dimensions (Ezzeddine, Baude, Huet, CLOSER 2024): few bins, and balanced ones."""
+"""Least-Loaded in two dimensions (Ezzeddine, Baude, Huet, CLOSER 2024): few bins, with balanced loads."""
 
 import math
 from collections.abc import Sequence

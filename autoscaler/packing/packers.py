@@ -26,7 +26,7 @@ class Rule(Enum):
 
 
 class Packing:
-    """Open consumers with their loads, and the consumers of the partitions that are placed. An open one stays open."""
+    """Open consumers with their loads, and the consumers of the placed partitions. An open consumer stays open."""
 
     def __init__(self, rule: Rule, loads: Mapping[int, float], owners: Mapping[int, int], capacity: float) -> None:
         self._rule, self.loads, self.owners, self._capacity = rule, loads, owners, capacity

@@ -10,7 +10,6 @@ from contracts.journal import JournalEntry, PlanAlternative, PlanWritten, Replic
 
 EFFECT_US: Final = 10_000_000
 """Time after a change at which its effect is stated, µs."""
-MAX_ALTERNATIVES: Final = 5
 NO_CHANGE: Final = "no-change"
 
 
@@ -106,7 +105,7 @@ class Decisions:
         self.rows[self._number] = Decided(
             at_us=tick.at_us, last_us=tick.at_us, times=1, action=tick.action, why=why, problems=tick.problems,
             replicas=(tick.requested_replicas, tick.planned_replicas), epoch=tick.epoch, waiting=waiting,
-            compared=tick.alternatives[:MAX_ALTERNATIVES], rails=tick.rails, uncapped=tick.uncapped,
+            compared=tick.alternatives, rails=tick.rails, uncapped=tick.uncapped,
         )  # fmt: skip
         self.rows.pop(self._number - self.most, None)
         if tick.action != NO_CHANGE:

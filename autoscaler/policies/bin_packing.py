@@ -16,8 +16,7 @@ class BinPacking:
     """
 
     def __init__(self, settings: PolicySettings, *, tail_aware: bool) -> None:
-        self.settings = settings
-        self.tail_aware = tail_aware
+        self.settings, self.tail_aware = settings, tail_aware
 
     @property
     def name(self) -> str:

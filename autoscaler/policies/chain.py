@@ -43,10 +43,7 @@ class ChainedPolicy:
     """
 
     def __init__(self, policy: Policy, link: Link, *, within_s: float, before_s: float) -> None:
-        self._policy = policy
-        self._link = link
-        self._within_s = within_s
-        self._before_s = before_s
+        self._policy, self._link, self._within_s, self._before_s = policy, link, within_s, before_s
         self._upstream = Upstream()
         self.observed: GroupObservation | None = None
         """The latest observation with the values from upstream."""
@@ -102,9 +99,7 @@ class ReportingPolicy(PolicyWrapper):
 
     def __init__(self, policy: Policy, link: Link, inner: Policy, chained: ChainedPolicy | None) -> None:
         super().__init__(policy)
-        self._link = link
-        self._inner = inner
-        self._chained = chained
+        self._link, self._inner, self._chained = link, inner, chained
         self._begun: list[RecentArrivals | None] = []
         """Arrivals before each decision between ticks, since the last tick."""
 

@@ -192,7 +192,9 @@ class FlinkDs2:
             f"{number(metrics.arrival_rate)} events/s and {metrics.lag} events of lag need {number(target)} events/s, "
             f"{now} serve {number(metrics.true_rate)}"
         )
-        outside = self._outside(metrics, restart_s)
+        most, least = (1.0, 0.0) if metrics.backlog else (options.utilization_max, options.utilization_min)
+        outside = metrics.true_rate < metrics.capacity_for(options, most, 0.0)
+        outside |= metrics.true_rate > metrics.capacity_for(options, least, restart_s)
         if wanted >= now:
             self._forget_recommendations()
         if wanted < now:
@@ -203,12 +205,6 @@ class FlinkDs2:
             backlog = ", which are 0 to 1 while a backlog is served" if metrics.backlog else ""
             return now, f"{why}: {wanted} wanted, but the utilisation is within its bounds{backlog}"
         return wanted, why
-
-    def _outside(self, metrics: _Metrics, restart_s: float) -> bool:
-        options = self.options
-        most, least = (1.0, 0.0) if metrics.backlog else (options.utilization_max, options.utilization_min)
-        too_little = metrics.true_rate < metrics.capacity_for(options, most, 0.0)
-        return too_little or metrics.true_rate > metrics.capacity_for(options, least, restart_s)
 
     def _delay(self, newest: _Recommendation) -> tuple[int, bool, str]:
         """Return the maximum recommended count, whether it was outside the bounds, and the reason of a delay."""

@@ -85,7 +85,8 @@ class KedaHpa:
         partitions, threshold = len(observation.partitions), self._threshold
         total = sum(load.lag for load in observation.partitions)
         if self.options.ensure_even_distribution_of_partitions:
-            total = threshold * _next_divisor(partitions, at_least=total / threshold)
+            divisors = (count for count in range(1, partitions + 1) if partitions % count == 0)
+            total = threshold * next((count for count in divisors if count >= total / threshold), partitions)
         # KEDA divides integers: 5.9 thresholds are not more than 5 partitions, so the HPA requests 6 replicas.
         return partitions * threshold if total // threshold > partitions else total
 
@@ -128,8 +129,3 @@ class KedaHpa:
         by_share = math.floor(start * (1 - options.scale_down_percent / 100)) if options.scale_down_percent else count
         by_number = start - options.scale_down_pods if options.scale_down_pods else count
         return max(wanted, min(by_share, by_number, count))
-
-
-def _next_divisor(number_of_partitions: int, *, at_least: float) -> int:
-    divisors = (count for count in range(1, number_of_partitions + 1) if number_of_partitions % count == 0)
-    return next((count for count in divisors if count >= at_least), number_of_partitions)

@@ -73,8 +73,7 @@ class Overprovisioned:
     name = "overprovisioned"
 
     def __init__(self, settings: PolicySettings, options: OverprovisionedSettings) -> None:
-        self.settings = settings
-        self.options = options
+        self.settings, self.options = settings, options
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Request the packing if it is not in force."""
@@ -110,8 +109,7 @@ class Clairvoyant:
     name = "clairvoyant"
 
     def __init__(self, settings: PolicySettings, options: ClairvoyantSettings) -> None:
-        self.settings = settings
-        self.options = options
+        self.settings, self.options = settings, options
         self._times_us = [at_us for at_us, _, _ in options.schedule]
 
     def decide(self, observation: GroupObservation) -> Decision:

@@ -74,6 +74,21 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
 }
 
 
+_CLASSES: Final[dict[str, type]] = {}
+
+
+def use_class(policy: type) -> str:
+    """Make a class with `decide` a policy of this process, and return its name. A class of the same name replaces it.
+
+    Raises ValueError if one of our policies has this name.
+    """
+    name = str(getattr(policy, "name", policy.__name__)).lower()
+    if name in POLICIES:
+        raise ValueError(f"the class {policy.__name__} has the name of our policy {name!r}; give it another `name`")
+    _CLASSES[name] = policy
+    return name
+
+
 def policy_names() -> list[str]:
     """Return the names of our policies, then of those that packages offer, without importing them."""
     return list(dict.fromkeys([*POLICIES, *sorted(entry_points(group=GROUP).names)]))
@@ -89,6 +104,8 @@ def policy_factory(name: str) -> PolicyFactory:
     name = name.lower()
     if name in POLICIES:
         return POLICIES[name]
+    if name in _CLASSES:
+        return _load_external(repr(name), lambda: _CLASSES[name])
     if count := fixed_count(name):
         return replace(POLICIES["static"], build=lambda settings, _: Static(settings, count))
     offers = list(entry_points(group=GROUP, name=name))
@@ -211,5 +228,5 @@ class PolicyConfig:
         shared = shared_fields(self.scaling, PolicySettings) | shared_fields(self.target, Target)
         return (
             PolicySettings(**shared | {"static_replicas": self.scaling.initial_replicas}),
-            GuardSettings(**limits, counts_only=self.counts_only, fallback=self.fallback),
+            GuardSettings(**limits | {"counts_only": self.counts_only, "fallback": self.fallback}),
         )

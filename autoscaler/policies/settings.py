@@ -71,6 +71,12 @@ class Limits(Settings):
     """Time after any scaling in which no replica is added. CLOSER 2024 used 10."""
     cool_down_down_s: float = setting(0.0, "s", least=0)
     """Time after any scaling in which no replica is removed."""
+    max_step_up: int = setting(0, "replicas", least=0)
+    """Most replicas that one decision adds; 0: any number."""
+    max_step_down: int = setting(0, "replicas", least=0)
+    """Most replicas that one decision removes; 0: any number."""
+    moves_per_minute: int = setting(0, "partitions", least=0)
+    """Most partitions that change their owner within a minute; 0: any number."""
     RULES: ClassVar[Rules] = (("min_replicas", _below_maximum("min_replicas")),)
 
 

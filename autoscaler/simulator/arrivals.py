@@ -59,8 +59,7 @@ class Feed:
     def __init__(self, workload: Workload, take: Callable[[Arrivals], None], *, look_back_us: int) -> None:
         self._workload = workload
         self._pieces = (piece for chunk in workload.chunks if len(chunk) for piece in self._cut(chunk))
-        self._take = take
-        self._look_back_us = look_back_us
+        self._take, self._look_back_us = take, look_back_us
         self._recent: deque[Arrivals] = deque()
         self._last_us = 0
         self._ahead = next(self._pieces, None)
@@ -104,7 +103,7 @@ class Feed:
 
 
 class Agenda:
-    """Timed actions, in order of time, then of insertion. Actions may add further ones, even for the present time."""
+    """Timed actions, in order of time, then of insertion. Actions may add actions, even for the present time."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[int, int, Callable[[], None]]] = []

@@ -41,8 +41,7 @@ class ServiceTimes:
     """
 
     def __init__(self, settings: ServiceSettings, seed: int) -> None:
-        self.settings = settings
-        self._seed = seed
+        self.settings, self._seed = settings, seed
         self.slow_from_us: Final = round(settings.slow_from_s * _US)
         self.slow_until_us: Final = round(settings.slow_until_s * _US)
         self.limit_gaps_us: Final = tuple(max(1, round(_US / limit)) for limit in settings.shared_limits)
@@ -92,9 +91,7 @@ class Heartbeats:
     """
 
     def __init__(self, interval_us: int, seed: int, *, in_phase: bool = False) -> None:
-        self._in_phase = in_phase
-        self._interval_us = interval_us
-        self._seed = seed
+        self._in_phase, self._interval_us, self._seed = in_phase, interval_us, seed
         self._phase_us: dict[int, int] = {}
 
     def next_us(self, replica: int, from_us: int) -> int:

@@ -29,8 +29,7 @@ class ClassicRebalance(Owners, ABC):
 
     def __init__(self, engine: Engine, agenda: Agenda, heartbeats: Heartbeats, rebalance_time_us: int) -> None:
         super().__init__(engine, agenda)
-        self._heartbeats = heartbeats
-        self._rebalance_time_us = rebalance_time_us
+        self._heartbeats, self._rebalance_time_us = heartbeats, rebalance_time_us
         self._running = False
         self._awaited: set[int] = set()
         self._assigned: _Assignment
@@ -117,7 +116,7 @@ class EagerRebalance(ClassicRebalance):
 class CooperativeRebalance(ClassicRebalance):
     """Rebalances twice. All partitions are served during the first rebalance. Then the partitions that move stop.
 
-    They start when the second rebalance has ended. Partitions without an owner start when the first one has ended.
+    They start when the second rebalance has ended. Partitions without an owner start when the first has ended.
     """
 
     def _start_first(self) -> None:

@@ -114,7 +114,7 @@ class Engine(EventServer):
         self._carry_out(returned)
 
     def drain(self) -> int:
-        """Serve all remaining events. Return the end of the last one, µs.
+        """Serve all remaining events. Return the end of the last event, µs.
 
         Raises ValueError if events remain in partitions without an owner.
         """

@@ -39,12 +39,8 @@ class SimulatedGroup:
         keep: bool = True,
     ) -> None:
         """Create the group. keep: whether plans are recorded."""
-        self._keep = keep
-        self._engine = engine
-        self._agenda = agenda
-        self._rebalance = rebalance
-        self._observer = observer
-        self._settings = settings
+        self._keep, self._engine, self._agenda, self._rebalance = keep, engine, agenda, rebalance
+        self._observer, self._settings = observer, settings
         self._loss = chance_of(Cause.LOSS, settings.seed)
         self._rates = LearnedRates(settings.service, partitions, 1 + settings.service_rate_error)
         self._dying: frozenset[int] = frozenset()

@@ -44,8 +44,7 @@ class OffsetObserver:
     """Samples offsets, and retains the samples until they are old enough to be observed."""
 
     def __init__(self, counters: Engine | Pool, slots: Slots, settings: SimulationSettings) -> None:
-        self._counters = counters
-        self._slots = slots
+        self._counters, self._slots = counters, slots
         self._commit_age_us = round(settings.commit_age_s * 1e6)
         self._interval_us = round(settings.decision_interval_s * 1e6)
         self._count = max(1, round(settings.decision_interval_s / settings.slot_s))

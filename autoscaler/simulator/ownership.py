@@ -13,8 +13,7 @@ class Owners:
     """
 
     def __init__(self, engine: Engine, agenda: Agenda) -> None:
-        self._engine = engine
-        self._agenda = agenda
+        self._engine, self._agenda = engine, agenda
         self._busy_us: dict[int, int] = {}
         """Replica → time at which it finishes the last event of the partitions taken from it, µs."""
         self._evicted_us: dict[int, int] = {}

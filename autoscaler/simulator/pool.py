@@ -46,7 +46,7 @@ class Pool(EventServer):
         self._members = np.union1d(self._members, [replica])
 
     def leave(self, replica: int) -> None:
-        """Let `replica` take no further events. It finishes its acquired one."""
+        """Let `replica` take no further events. It finishes its acquired event."""
         self._members = self._members[self._members != replica]
 
     def busy_until_us(self, replica: int) -> int:
@@ -154,7 +154,7 @@ def acquire(
 def serve(
     events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, members: Ints, event: int, until_us: int
 ) -> int:
-    """Let members acquire the events from `event` on before `until_us`. Return the next one."""
+    """Let members acquire the events from `event` on before `until_us`. Return the next event."""
     while event < base + len(events) and acquire(events, base, replicas, partitions, service, members, event, until_us):
         event += 1
     return event

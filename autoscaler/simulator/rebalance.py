@@ -36,8 +36,7 @@ class IncrementalRebalance(Owners):
 
     def __init__(self, engine: Engine, agenda: Agenda, *, stops_us: Timing, starts_us: Timing) -> None:
         super().__init__(engine, agenda)
-        self._stops_us = stops_us
-        self._starts_us = starts_us
+        self._stops_us, self._starts_us = stops_us, starts_us
         self._moves: dict[int, _Move] = {}
 
     def carry_out(self, owners: Sequence[int], members: frozenset[int]) -> None:
@@ -92,8 +91,7 @@ class ShareGroup:
     """A share group. Owners are ignored, all members serve all partitions, and there are no handovers."""
 
     def __init__(self, engine: Pool, agenda: Agenda) -> None:
-        self._engine = engine
-        self._agenda = agenda
+        self._engine, self._agenda = engine, agenda
         self._members: frozenset[int] = frozenset()
         self._dead: frozenset[int] = frozenset()
 

@@ -73,7 +73,7 @@ class Simulation:
             self.agenda.at(max(self.engine.now_us, sample_us), self._observer.sample)
 
     def drain(self) -> int:
-        """Serve all remaining events. Return the end of the last one, µs."""
+        """Serve all remaining events. Return the end of the last event, µs."""
         drained_us = self.engine.drain()
         self.outcomes.add(self.engine.take())
         return drained_us
@@ -95,9 +95,7 @@ class SimulatedJournal:
     """
 
     def __init__(self, group: SimulatedGroup, policy: str, *, keep: bool = True) -> None:
-        self._group = group
-        self._policy = policy
-        self._keep = keep
+        self._group, self._policy, self._keep = group, policy, keep
         self._ticks: list[tuple[int, Callable[..., TickRecord]]] = []
         """(Time in µs, function that creates the record)."""
         self._number = 0

@@ -35,7 +35,7 @@ class ServiceShape(ReplicaSpeeds):
     pareto_shape: float = setting(2.5, above=2)
     """Tail index. Above 2 the variance exists."""
     shared_limits: tuple[float, ...] = setting((), "events/s", above=0)
-    """Successive limits of all replicas together. The last one remains. Policies see longer service times."""
+    """Successive limits of all replicas together. The last limit remains. Policies see longer service times."""
     shared_limit_s: float = setting(300.0, "s", above=0)
     """Duration of each of these limits."""
 
@@ -91,7 +91,7 @@ class ObservationSettings(Settings):
     service_rate_error: float = setting(0.0, "share", above=-1)
     """Relative error of the service rate that policies get. Positive is too high."""
     planned_startup_s: float | None = setting(None, "s", least=0)
-    """Start-up time that policies get; none: the true one, 0 if that is sampled."""
+    """Start-up time that policies get; none: the true time, 0 if it is sampled."""
     poll_events: int = setting(1, "events", least=1)
     """Maximum number of events that are polled and committed together."""
 

@@ -8,7 +8,16 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from bench.backtest.contenders import EVERY, Question, Runs, block_table, failures, likely_counts, share_in_time
+from bench.backtest.contenders import (
+    EVERY,
+    SIMULATED_COUNTS,
+    Question,
+    Runs,
+    block_table,
+    failures,
+    likely_counts,
+    share_in_time,
+)
 from bench.backtest.parts import BOUND, Part, block_edges, parts_of, per_partition, run_part
 from bench.matrix import Announce, Contender, Row, run
 from loadgen.shapes import IntArray
@@ -83,8 +92,6 @@ class Backtest(msgspec.Struct, frozen=True, kw_only=True):
     bound: Bound | None
     """None: no bound is known, for the reason in `notes`."""
     blocks: tuple[Block, ...]
-    latency_target_s: float
-    percentile: float
     service_time_s: float
     worst: Worst | None
     failed: tuple[str, ...]
@@ -100,13 +107,12 @@ def backtest(
     parts = parts_of(trace, question.trace.absolute(), folder / "parts")
     run_jobs = partial(run, folder=folder, processes=processes, announce=announce, work=run_part)
     runs, failed = Runs(question, parts, counts, run_jobs), list[str]()
-    own = [Contender(policy=policy) for policy in question.policies]
-    named = [question.current.contender, *own]
+    own, named = question.policies, [question.current.contender, *question.policies]
     few = ([part for part in parts if part.trace] or parts)[::EVERY]  # nothing can be tuned on a part without events
-    searched = [some for some in (likely_counts(question, counts), question.current.tuned()) if some]
-    bound = Contender(policy=BOUND)
-    runs.compute([(own, parts), (named, parts), *((some, few) for some in searched), ([bound], parts)])
-    chosen = [runs.cheapest(some, few) for some in searched]
+    fixed, tuned = likely_counts(question, counts), question.current.tuned()
+    bound = Contender(policy=BOUND, set={"payment.runtime": "", "payment.rebalance_protocol": "incremental"})
+    runs.compute([(named[::-1], parts), (fixed[:SIMULATED_COUNTS], few), (tuned, few), ([bound], parts)])
+    chosen = [runs.cheapest(fixed, few, SIMULATED_COUNTS), runs.cheapest(tuned, few)]
     contenders = [named[0], *(one for one in chosen if one), *own]
     rows, lines = runs.rows(contenders, parts), []
     counted_s = sum(part.end_s - part.begin_s for part in parts)
@@ -131,8 +137,6 @@ def backtest(
         packed_replica_hours=float(packed.sum()) / HOUR_S,
         bound=None if unknown else _bound(bounds, scale),
         blocks=tuple(_chart(rows, [line.name for line in lines], parts, counts)),
-        latency_target_s=question.latency_target_s,
-        percentile=question.percentile,
         service_time_s=question.service_time_s,
         worst=None if failed else _worst(own[0].label, rows, parts, counts),
         failed=tuple(failed),

@@ -30,7 +30,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     trace: Path
     current: Current
-    policies: Sequence[str] = ("tail-aware",)
+    policies: Sequence[Contender] = (Contender(policy="tail-aware"),)
     set: Mapping[str, Any] = {}
     """Setting of a scenario → value, for all contenders."""
     service_time_s: float
@@ -46,9 +46,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def likely_counts(question: Question, counts: IntArray) -> list[Contender]:
-    """Return the constant counts that may be the cheapest in time, by a queue for each replica and second.
+    """Return the constant counts from the first that a queue for each replica and second allows.
 
-    counts: events by second and partition. A simulation then chooses among them.
+    counts: events by second and partition. The queue knows no bursts, so a simulation chooses among the counts.
     """
     rate, possible = 1 / question.service_time_s, [one for one in COUNTS if one <= question.most]
     allowed, first = (1 - question.percentile) * counts.sum(), -1
@@ -61,8 +61,7 @@ def likely_counts(question: Question, counts: IntArray) -> list[Contender]:
             late += float(events[waiting > rate * question.latency_target_s].sum())
         if late <= allowed:
             break
-    first = max(0, min(first - 1, len(possible) - SIMULATED_COUNTS))
-    chosen = possible[first : first + SIMULATED_COUNTS]
+    chosen = possible[max(0, min(first - 1, len(possible) - SIMULATED_COUNTS)) :]
     return [Contender(policy=f"static-{one}", name=f"fixed {one}") for one in chosen]
 
 
@@ -92,16 +91,21 @@ class Runs:
         spacings = self._question.spacings
         return [self._job(one, part, spacing) for one in contenders for spacing in spacings for part in parts]
 
-    def cheapest(self, contenders: Sequence[Contender], parts: Sequence[Part]) -> Contender | None:
-        """Return the cheapest contender that meets the SLO, else the one with the most events in time."""
-        rows = self.rows(contenders, parts)
-        ranked = []
-        for contender in contenders:
+    def cheapest(self, contenders: Sequence[Contender], parts: Sequence[Part], few: int = 0) -> Contender | None:
+        """Return the cheapest contender that meets the SLO, else the one with the most events in time.
+
+        few: contenders that are tried first; the others only if none of them meets it. 0: all.
+        """
+        tried = contenders[:few] if few else contenders
+        rows, ranked = self.rows(tried, parts), []
+        for contender in tried:
             if not failures(rows[contender.label]):
                 blocks = block_table(rows[contender.label])
                 share, spent = share_in_time(blocks), float(blocks[:, 2].sum())
                 met = share >= self._question.percentile
                 ranked.append(((not met, spent if met else -share), contender))
+        if few and few < len(contenders) and all(missed for (missed, _), _ in ranked):
+            return self.cheapest(contenders, parts, 2 * few)
         return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
     def _job(self, contender: Contender, part: Part, spacing: Spacing) -> Job:

@@ -63,7 +63,7 @@ class GroupBenchmark(QuickBenchmark):
     seed: Annotated[int, Option("Seed that chooses the steps.")] = 1
 
     def cases(self) -> Sequence[str]:
-        """Return the consumers, each with every heartbeat interval. Raises ValueError for an unknown one."""
+        """Return the consumers, each with every heartbeat interval. Raises ValueError for an unknown name."""
         for name in (names := self.runtime.split(",")):
             if name not in self.CONSUMERS:
                 raise ValueError(f"--runtime {name}: this benchmark supports {', '.join(self.CONSUMERS)}")

@@ -31,7 +31,7 @@ def write_run(folder: Path, run: Run, info: RunInfo) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / EVENTS, EVENT_TYPES, [timeline(run)])
-        _write(folder / JOURNAL, JOURNAL_TYPES, _journal_blocks(map(_before_the_start, run.entries())))
+        _write(folder / JOURNAL, JOURNAL_TYPES, _journal_blocks(map(before_the_start, run.entries())))
         info.save(folder)
     except OSError as error:
         why = error.strerror or error
@@ -61,7 +61,7 @@ def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, 
         raise
 
 
-def _before_the_start(entry: JournalEntry) -> JournalEntry:
+def before_the_start(entry: JournalEntry) -> JournalEntry:
     """Return the entry. The first plan gets a time before second 0, as in a live run."""
     first = isinstance(entry, PlanWritten) and entry.action == "start" and entry.at_us == 0
     return msgspec.structs.replace(entry, at_us=-1) if first else entry

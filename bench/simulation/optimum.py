@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 import autoscaler.optimum as optimum_module
-from autoscaler.optimum.optimum import MAX_PARTITIONS, Optimum, OptimumProblem, optimum, volume_us
+from autoscaler.optimum.optimum import MAX_PARTITIONS, Optimum, OptimumProblem, bursts_us, optimum, volume_us
 from autoscaler.optimum.schedule import Schedule
 from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.chance import ServiceTimes
@@ -113,7 +113,8 @@ def lower_bound(scenario: Scenario, sent: SentEvents, begin_s: int) -> tuple[flo
     )
     if len(set(part.takes_us.tolist())) > 1:
         raise InvalidSettingsError(["no lower bound: service times are random"])
-    return volume_us(part, ceil(part.late_share * len(part.times_us))) / 1e6, "the work that must be done in time"
+    allowed = ceil(part.late_share * len(part.times_us))
+    return max(volume_us(part, allowed), bursts_us(part, allowed)) / 1e6, "the work that must be done in time"
 
 
 def _clairvoyant_settings(scenario: Scenario) -> SimulationSettings:

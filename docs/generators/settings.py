@@ -7,7 +7,6 @@ from typing import Final
 
 from autoscaler.keda.settings import KedaSettings
 from autoscaler.live import settings as live
-from autoscaler.live.rails import Rails
 from autoscaler.policies import settings as shared
 from autoscaler.policies.registry import POLICIES
 from autoscaler.policies.tail_aware.plans import TailAwareSettings
@@ -48,7 +47,6 @@ READERS: Final[dict[str, Groups]] = {
         "Scaling": (shared.Limits, shared.Scaling),
         "Thresholds": (shared.Factors,),
         "Guards": (shared.Guards,),
-        "Rails": (Rails,),
         "Autoscaler": (live.AutoscalerSettings, live.PolicyOptions),
         "Pages": (live.Pages,),
         "Replicas as pods": (live.KubernetesSettings,),
@@ -89,7 +87,6 @@ def places() -> dict[tuple[type, str], list[str]]:
         **{f"policy {name}": (one.options,) for name, one in POLICIES.items()},
         **PROCESSES,
         "`Options`": (Options,),
-        "`[rails]`": (Rails,),
     }
     found: dict[tuple[type, str], list[str]] = defaultdict(list)
     for place, records in given.items():

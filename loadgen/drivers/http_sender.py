@@ -18,7 +18,7 @@ from loadgen.orders import Record
 
 CONNECTIONS: Final = 200
 REQUEST_TIMEOUT_S: Final = 20.0
-"""Longest wait for an answer. A request without one is repeated with the same Idempotency-Key."""
+"""Longest wait for an answer. A request without an answer is repeated with the same Idempotency-Key."""
 REPEAT_S: Final = 0.5
 PLACED, UNAUTHORISED, BUSY = 202, 401, 503
 REFUSED: Final = (400, 413, 422)
@@ -62,7 +62,7 @@ class HttpSender(Sender):
         """Do nothing, because answers are processed on arrival."""
 
     def drain(self, deadline_s: float) -> None:
-        """Wait for outstanding answers. An order without one at the deadline is dropped and counts as failed."""
+        """Wait for outstanding answers. An order without an answer then is dropped and counts as failed."""
         self._requests.join(deadline_s)
         unanswered = len(self._requests)
         self._requests.kill()

@@ -46,8 +46,7 @@ class Sender(ABC):
     """Sends the events of one load and counts the outcomes."""
 
     def __init__(self, pause: Pause, settled: Settled) -> None:
-        self._pause = pause
-        self._on_settled = settled
+        self._pause, self._on_settled = pause, settled
         self.produced = 0
         self.acknowledged = 0
         self.refused = 0
@@ -69,7 +68,7 @@ class Sender(ABC):
 
     @abstractmethod
     def drain(self, deadline_s: float) -> None:
-        """Wait for outstanding acknowledgements. An event without one at the deadline counts as failed."""
+        """Wait for outstanding acknowledgements. An event that has none at the deadline counts as failed."""
 
 
 class KafkaSender(Sender):
@@ -176,10 +175,7 @@ class GeneratorMetrics:
     """The generator's metrics, a prometheus-client collector. pacer: returns None before the load begins."""
 
     def __init__(self, scheduled: int, sender: Sender, pacer: Callable[[], Pacer | None], limit_us: int) -> None:
-        self._scheduled = scheduled
-        self._sender = sender
-        self._pacer = pacer
-        self._limit_us = limit_us
+        self._scheduled, self._sender, self._pacer, self._limit_us = scheduled, sender, pacer, limit_us
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics."""

@@ -28,7 +28,7 @@ PRODUCER_TIMEOUT_S: Final = 60.0
 MAX_TAKES: Final = 100  # records of a backlog that are taken before other tasks run
 METADATA_MAX_AGE_MS: Final = 5_000
 """Age at which metadata is refreshed. If an old leader refuses a request for the first offset of a partition, aiokafka
-does not look for the new one. With Faust's default it would repeat the request for five minutes."""
+does not look for the new leader. With Faust's default it would repeat the request for five minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,8 +214,7 @@ class Pulse:
     """Detects pauses of the event loop, which sends no heartbeats to the group then."""
 
     def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
-        self._limit_s = limit_s
-        self._clock = clock
+        self._limit_s, self._clock = limit_s, clock
         self._last_s = math.inf
         self.gap_s = 0.0
         """Longest pause that exceeded the limit, seconds. 0: none."""

@@ -37,8 +37,7 @@ class _OwnerSpan:
     __slots__ = ("first", "generation", "last", "least_epoch")
 
     def __init__(self, generation: int, epoch: int, offset: int) -> None:
-        self.generation = generation
-        self.least_epoch = epoch
+        self.generation, self.least_epoch = generation, epoch
         self.first = self.last = offset
 
     def covers(self, generation: int, epoch: int, offset: int) -> bool:

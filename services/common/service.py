@@ -67,8 +67,7 @@ class Service:
         background: Iterable[Topic] = (),
         pause_s: float = 0.0,
     ) -> None:
-        self.name = name
-        self.connection = connection
+        self.name, self.connection = name, connection
         self.pulse = Pulse(MAX_PAUSE_S)
         self._decisions: dict[str, Decide] = {}
         self.app = make_app(connection, group, settings)
@@ -94,8 +93,7 @@ class Service:
         self._outputs = {self.topic_name(topic): read for topic, read in outputs.items()} | {
             letters: _letter_id_reader(name)
         }
-        self.fence = fence
-        self._memory = memory
+        self.fence, self._memory = fence, memory
         self._begins: dict[Any, int] = {}  # partition → first offset taken
         self._commit_wait: str | None = None  # the reason while the stage waits for a commit
         self._reading: asyncio.Task[None] | None = None

@@ -48,8 +48,7 @@ class Slot:
     __slots__ = ("_queue", "_release", "_waiting", "opened_s")
 
     def __init__(self, queue: deque["Slot"], release: Callable[[], object], opened_s: float) -> None:
-        self._queue = queue
-        self._release = release
+        self._queue, self._release = queue, release
         self._waiting = 1  # the decision itself, ended by the last `confirm`
         self.opened_s = opened_s
 
@@ -132,8 +131,7 @@ class Stage:
     """Applies `Decide` functions to records and carries out each effect once."""
 
     def __init__(self, name: str, letters_topic: str, send: Send) -> None:
-        self.name = name
-        self.letters_topic = letters_topic
+        self.name, self.letters_topic = name, letters_topic
         self.recent_ids = RecentIds()
         self.acknowledgements = Acknowledgements()
         self.may_run = asyncio.Event()

@@ -44,11 +44,8 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         is_eager: bool,
         clock: Callable[[], float] = monotonic_s,
     ) -> None:
-        self._replica = replica
-        self._incarnation = incarnation
-        self._newest_plan = newest_plan
-        self._is_eager = is_eager
-        self._clock = clock
+        self._replica, self._incarnation, self._newest_plan = replica, incarnation, newest_plan
+        self._is_eager, self._clock = is_eager, clock
         self._absent_since_s: dict[str, float] = {}
         self._topic = ""
         self._behind = (0, 0.0)

@@ -57,8 +57,7 @@ class Clients:
     ) -> None:
         limit_unpacking(options.max_batch_mb)
         self._bootstrap_servers = connection.bootstrap_servers
-        self._topics = topics
-        self._options = options
+        self._topics, self._options = topics, options
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Gets the first error that ends the replica."""
         request_timeout_s = max(MIN_REQUEST_TIMEOUT_S, options.session_s / REQUEST_TIMEOUTS_PER_SESSION)

@@ -73,7 +73,7 @@ class Options(Membership, Target):
     attempts: int = setting(5, "attempts", least=1)
     """Attempts before an event or a batch has failed."""
     retry_backoff_s: float = setting(0.1, "s", above=0)
-    """Pause of the partition before the second attempt, doubled for each further one."""
+    """Pause of the partition before the second attempt, doubled for each further attempt."""
     retry_backoff_max_s: float = setting(5.0, "s", above=0)
     """Longest pause between two attempts."""
     handler_timeout_s: float = setting(300.0, "s", least=0)

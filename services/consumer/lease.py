@@ -42,9 +42,7 @@ class Lease:
     """
 
     def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Callable[[], float] = monotonic_s) -> None:
-        self._session_s = session_s
-        self._rebalance_timeout_s = rebalance_timeout_s
-        self._clock = clock
+        self._session_s, self._rebalance_timeout_s, self._clock = session_s, rebalance_timeout_s, clock
         self._renewed_s = self._no_rebalance_s = self._last_check_s = clock()
         self._gap_ended_s = self._last_check_s
         self._check_again_s = 0.0  # the lease is surely valid until then
@@ -109,11 +107,8 @@ class Prober:
         self, send_heartbeat: Callable[[], Awaitable[None]], lease: Lease, slowdown: Callable[[], float]
     ) -> None:
         self._send_heartbeat, self._lease, self._slowdown = send_heartbeat, lease, slowdown
-        self._rebalance_completed = asyncio.Event()
-
-    def on_rebalance_completed(self) -> None:
-        """Probe soon, several times."""
-        self._rebalance_completed.set()
+        self.rebalance_completed = asyncio.Event()
+        """Set after a rebalance: then the next probes come soon."""
 
     async def run(self) -> None:
         """Probe until cancelled."""
@@ -122,12 +117,12 @@ class Prober:
             try:
                 pause_s = next(pauses, PROBE_INTERVAL_S) * self._slowdown()
                 pause_s = EXPIRED_PROBE_INTERVAL_S if self._lease.is_expired else pause_s
-                await asyncio.wait_for(self._rebalance_completed.wait(), pause_s)
+                await asyncio.wait_for(self.rebalance_completed.wait(), pause_s)
             except TimeoutError:
                 try:
                     await self._send_heartbeat()
                 except KafkaError as error:
                     log.info("Probe failed: %r", error)  # the next heartbeat gets the same error and handles it
             else:
-                self._rebalance_completed.clear()
+                self.rebalance_completed.clear()
                 pauses = iter(PROBE_PAUSES_AFTER_REBALANCE_S)

@@ -33,8 +33,7 @@ class Position(TopicPartitionState):  # type: ignore[misc]  # aiokafka ships no 
 
     def __init__(self, assignment: Any, partition: int, on_out_of_range: Callable[[int], None]) -> None:
         super().__init__(assignment)
-        self._partition = partition
-        self._on_out_of_range = on_out_of_range
+        self._partition, self._on_out_of_range = partition, on_out_of_range
 
     def await_reset(self, strategy: int) -> None:
         """Begin at the log's start if nothing was committed yet; else pause until the log is examined."""
@@ -49,10 +48,7 @@ class LogWatch:
     """Examines partitions whose next offset cannot be fetched, and checks the topic's id."""
 
     def __init__(self, consumer: Any, queues: PartitionQueues, topic: str, on_reset: OnLogReset) -> None:
-        self._consumer = consumer
-        self._queues = queues
-        self._topic = topic
-        self._on_reset = on_reset
+        self._consumer, self._queues, self._topic, self._on_reset = consumer, queues, topic, on_reset
         self._suspects: set[int] = set()
         """Partitions whose next offset cannot be fetched."""
         self._reported_queues: WeakSet[PartitionQueue] = WeakSet()

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 UNNAMED_WAIT_S: Final = 10.0
 """How long a replica that no plan names waits before it checks whether the group is empty, and then joins it."""
 REJOIN_PAUSES_S: Final = (0.005, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses before each rejoin while the leader uses an older plan. It usually reads the newer one soon."""
+"""Pauses before each rejoin while the leader uses an older plan. It usually reads the newer plan soon."""
 GRACE_MARGIN_S: Final = 0.05  # added to the grace of an absent replica, so that it is surely over
 LINGER_S: Final = 0.25
 """How long a replica without partitions stays a member before it leaves. Leaving makes all members join again, so the

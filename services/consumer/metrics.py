@@ -56,7 +56,7 @@ class Buckets:
         self._sum = 0.0
 
     def observe(self, value: float) -> None:
-        """Count a value. A negative one, which two machines' clocks may cause, counts as 0."""
+        """Count a value. A negative value, which two machines' clocks may cause, counts as 0."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += value if value > 0 else 0
 

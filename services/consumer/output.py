@@ -52,14 +52,14 @@ class Output:
         self._checks = 0
         self._unacknowledged: dict[asyncio.Future[None], int] = {}
         """Output → number of checks before it was sent, oldest first."""
-        self._all_acknowledged = asyncio.Event()
-        self._all_acknowledged.set()
+        self.all_acknowledged = asyncio.Event()
+        self.all_acknowledged.set()
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         """Send one record. The future is done once the broker has acknowledged it."""
         future = await self._enqueue(topic, key, value)
         self._unacknowledged[future] = self._checks
-        self._all_acknowledged.clear()
+        self.all_acknowledged.clear()
         future.add_done_callback(self._on_acknowledged)
         return future
 
@@ -80,10 +80,6 @@ class Output:
                 raise
             return future
 
-    async def wait_until_acknowledged(self) -> None:
-        """Wait until all outputs sent so far are acknowledged."""
-        await self._all_acknowledged.wait()
-
     async def watch(self) -> None:
         """Raise KafkaTimeoutError once an output has waited too long. The producer itself retries without limit."""
         while True:
@@ -96,7 +92,7 @@ class Output:
     def _on_acknowledged(self, sent: "asyncio.Future[None]") -> None:
         del self._unacknowledged[sent]
         if not self._unacknowledged:
-            self._all_acknowledged.set()
+            self.all_acknowledged.set()
         if not sent.cancelled() and (error := sent.exception()):
             self._fail(error)
 
@@ -122,9 +118,7 @@ class Committer:
     def __init__(
         self, coordinator: Any, queues: PartitionQueues, topic: str, interval_s: float, max_age_s: float = math.inf
     ) -> None:
-        self._coordinator = coordinator
-        self._queues = queues
-        self._topic = topic
+        self._coordinator, self._queues, self._topic = coordinator, queues, topic
         self._interval_s, self._max_age_s = interval_s, max_age_s
         self.metadata: Callable[[], str] = str
         """Returns the metadata that is stored with each committed offset."""
@@ -228,23 +222,20 @@ class ProgressReporter:
         self.producer = AIOKafkaProducer(**{**connection, "retry_backoff_ms": TOPIC_QUERY_MS})
         Client.adopt(self.producer.client)
         self._topic = topic
-        self._report_requested = asyncio.Event()
+        self.report_requested = asyncio.Event()
+        """Set when the replica's state has changed: then a report is written at once."""
         self.lost = 0
         """Number of reports that could not be written."""
         self.problem = ""
         """Why the newest report could not be written. Empty: it was written."""
 
-    def report_now(self) -> None:
-        """Write a report at once, because the replica's state has changed."""
-        self._report_requested.set()
-
     async def run(self) -> None:
         """Write reports until cancelled."""
         while True:
-            self._report_requested.clear()
+            self.report_requested.clear()
             await self.report()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._report_requested.wait(), PROGRESS_INTERVAL_S * self._slowdown())
+                await asyncio.wait_for(self.report_requested.wait(), PROGRESS_INTERVAL_S * self._slowdown())
 
     async def report(self) -> None:
         """Write one report, and return when the broker has it or it is lost."""

@@ -124,8 +124,7 @@ class PartitionQueue(OffsetTracker):
         """Size of the backlog's keys and values. Events that start count with the mean size."""
         self.next_fetch_offset = offset
         """Offset after the last record fetched. None: unknown."""
-        self.epoch = epoch
-        self.generation = generation
+        self.epoch, self.generation = epoch, generation
         self.cut_off_reason = ""
         """Why records fetched from now on would not continue the log that was read. Empty: they do. If it is set, the
         backlog is still served, but nothing is committed, because the offsets belong to another log."""
@@ -287,9 +286,7 @@ class PartitionQueues:
 
     def __init__(self, *, per_partition: int, batch_size: int, clock: Callable[[], float] = monotonic_s) -> None:
         self._queues: dict[int, PartitionQueue] = {}
-        self._per_partition = per_partition
-        self._batch_size = batch_size
-        self._clock = clock
+        self._per_partition, self._batch_size, self._clock = per_partition, batch_size, clock
         self._ready_queues: list[tuple[int, int, PartitionQueue]] = []
         """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
         self._tie_breakers = count()

@@ -78,9 +78,7 @@ class PlanConsumer:
             raise ValueError(f"replica {replica!r} {NAME_RULE}")
         if (handle is None) == (handle_batch is None):
             raise ValueError("give either handle or handle_batch")
-        self._replica = replica
-        self._connection = connection
-        self._topics = topics
+        self._replica, self._connection, self._topics = replica, connection, topics
         self._options = options or Options()
         if handle is not None and self._options.batch_size != 1:
             raise ValueError(f"batch_size {self._options.batch_size} is for handle_batch; handle gets one event")
@@ -197,8 +195,8 @@ class PlanConsumer:
             assignor=clients.assignor,
             handover=self._handover,
             plans=clients.plans,
-            on_change=clients.progress.report_now,
-            on_rebalance=self._prober.on_rebalance_completed,
+            on_change=clients.progress.report_requested.set,
+            on_rebalance=self._prober.rebalance_completed.set,
             failure=clients.failure,
             end_transaction=clients.transactions.end_transaction if clients.transactions else None,
         )
@@ -279,7 +277,7 @@ class PlanConsumer:
 
     async def _leave(self) -> None:
         await self._membership.drain(self._options.drain_s)
-        await self._clients.output.wait_until_acknowledged()
+        await self._clients.output.all_acknowledged.wait()
         await self._clients.progress.report()
 
 

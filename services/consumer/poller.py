@@ -45,10 +45,7 @@ class Poller:
     def __init__(
         self, consumer: Any, queues: PartitionQueues, topic: str, clock: Callable[[], float] = monotonic_s
     ) -> None:
-        self._consumer = consumer
-        self._queues = queues
-        self._topic = topic
-        self._clock = clock
+        self._consumer, self._queues, self._topic, self._clock = consumer, queues, topic, clock
         self._problem_since_s: float | None = None
         queues.on_full = self._pause_or_resume
 

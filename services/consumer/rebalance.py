@@ -20,7 +20,7 @@ from contracts.plan import PlanRecord
 from contracts.progress import RebalanceKind
 
 MAX_FOLLOW_UPS: Final = 30
-"""Most rebalances in a row that only wait for an owner. After them the owner requests the next one when ready."""
+"""Most rebalances in a row that only wait for an owner. Then the owner requests the next rebalance when ready."""
 NO_GENERATION: Final = 2**31 - 1  # greater than any generation
 
 FollowUps = Annotated[int, Meta(ge=0, le=2 * MAX_FOLLOW_UPS)]
@@ -64,7 +64,7 @@ class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAME
     is_draining: bool = False
     is_eager: bool = False
     follow_up_of: RebalanceKind | None = None
-    """Kind of the last rebalance, if that one requested a follow-up."""
+    """Kind of the last rebalance, if it requested a follow-up."""
     follow_ups: FollowUps = 0
     """Number of consecutive follow-ups so far."""
 

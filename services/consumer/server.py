@@ -37,13 +37,8 @@ class Server:
         latencies: Buckets | None = None,
         group: str = "",
     ) -> None:
-        self._group = group
-        self._queues = queues
-        self._lease = lease
-        self._handle = handle
-        self._on_error = on_error
-        self._options = options
-        self._latencies = latencies
+        self._group, self._queues, self._lease, self._handle = group, queues, lease, handle
+        self._on_error, self._options, self._latencies = on_error, options, latencies
         self._bounds_us = [round(bound * options.latency_target_s * 1e6) for bound in LATENCY_BOUNDS]
         self._timeout_s = options.handler_timeout_s
         self._unfinished: set[asyncio.Future[object]] = set()

@@ -43,8 +43,7 @@ class RecordSizes:
     """
 
     def __init__(self, client: Any, limit_batches: Callable[[int], None]) -> None:
-        self._client = client
-        self._limit_batches = limit_batches
+        self._client, self._limit_batches = client, limit_batches
         self._max_bytes: dict[str, int] = {}
 
     async def query_limits(self, topics: Iterable[str]) -> None:

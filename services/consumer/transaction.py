@@ -97,8 +97,7 @@ class Transactions:
     def __init__(
         self, connection: Mapping[str, Any], group: str, replica: str, incarnation: str, timeout_s: float
     ) -> None:
-        self._connection = connection
-        self._group = group
+        self._connection, self._group = connection, group
         self._id = _transactional_id(group, replica, incarnation)
         self._timeout_ms = round(timeout_s * 1000)
         self._max_batch_bytes = DEFAULT_MAX_MESSAGE_BYTES
@@ -200,8 +199,7 @@ class AtomicCommitter(Committer):
 
     def __init__(self, *where: Any, outbox: Outbox, transactions: Transactions) -> None:
         super().__init__(*where)
-        self._outbox = outbox
-        self._transactions = transactions
+        self._outbox, self._transactions = outbox, transactions
         self._consecutive_losses = 0
 
     async def commit(self) -> bool:

@@ -188,9 +188,7 @@ class Pages:
     """
 
     def __init__(self, host: str, port: int, vitals: Vitals) -> None:
-        self._host = host
-        self._port = port
-        self._vitals = vitals
+        self._host, self._port, self._vitals = host, port, vitals
         self._registry = CollectorRegistry()
         self._registry.register(vitals)
         self._pages = {
@@ -204,7 +202,7 @@ class Pages:
     def start(self, brokers: str) -> str:
         """Listen, if a port is configured. Return the address for clients, HOST:PORT, or "". Call it in the event loop.
 
-        brokers: HOST:PORT,…. If it listens on all addresses, the one that reaches the first broker is returned.
+        brokers: HOST:PORT,…. If it listens on all addresses, the address that reaches the first broker is returned.
         Raises ReplicaError if the port is taken.
         """
         if not self._port:

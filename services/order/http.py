@@ -35,9 +35,7 @@ class OrdersApi:
     """The HTTP handlers. All answers are JSON. An error is {"reasons": [...]}."""
 
     def __init__(self, service: Service, board: StatusBoard, token_key: str, api_token: str = "") -> None:
-        self._service = service
-        self._board = board
-        self._token_key = token_key
+        self._service, self._board, self._token_key = service, board, token_key
         self._api_token = api_token.encode()
         self._topic = service.topic_name(Topic.ORDERS_PLACED)
         self._recent: OrderedDict[str, tuple[str, asyncio.Task[None]]] = OrderedDict()

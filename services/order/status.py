@@ -72,8 +72,7 @@ class StatusBoard:
     """The status of the newest orders. A change returns the records that persist it."""
 
     def __init__(self, topic: str, max_orders: int = MAX_ORDERS) -> None:
-        self._topic = topic
-        self._max_orders = max_orders
+        self._topic, self._max_orders = topic, max_orders
         self._store: dict[bytes, bytes] = {}
         self._old: dict[int, int] = {}
         """Hash of an order id → its time (epoch µs), shifted by 64 bits, plus the hash of its content. Oldest first."""

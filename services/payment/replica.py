@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -30,11 +29,6 @@ class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
     """Partitioner that Order uses."""
 
     RULES: ClassVar[Rules] = (("partitioner", lambda values: splits_keys(values["key_order"], values["partitioner"])),)
-
-    @cached_property
-    def own_service_time_s(self) -> float:
-        """Service time of this replica, seconds, without its slow period."""
-        return self.service_time_s / self.speed_of(self.replica_number)
 
 
 SLOW_PREFIX: Final = b"slow-"
@@ -71,6 +65,7 @@ class ServiceTimes:
 
     def __init__(self, settings: ReplicaSettings) -> None:
         self._settings = settings
+        self._usual_s = settings.service_time_s / settings.speed_of(settings.replica_number)
         self._slow_factor = settings.slow_factor_of(settings.replica_number)
         self._run_start_us: int | None = None
 
@@ -79,7 +74,7 @@ class ServiceTimes:
         settings = self._settings
         if settings.slow_event_s > 0 and (key or b"").startswith(SLOW_PREFIX):
             return settings.slow_event_s
-        return settings.own_service_time_s * (self._slow_factor if self._is_slow(at_us) else 1.0)
+        return self._usual_s * (self._slow_factor if self._is_slow(at_us) else 1.0)
 
     def _is_slow(self, at_us: int) -> bool:
         settings = self._settings

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -45,6 +44,7 @@ def html(page: Page) -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(join_units=join_units, kind=kind)
+    end_s = page.spans[-1][1] if page.spans else 0
     lines = list(zip(page.names, COLOURS * len(page.names), strict=False))
     charts = [
         ("Events/s", [("events/s", "a")], [[rate] for rate in page.events_per_s]),
@@ -59,7 +59,7 @@ def html(page: Page) -> str:
             [page.clock(begin_s), f"{rate:,.0f}", *(f"{n:.2f} · {bad:.3g} %" for n, bad in zip(*both, strict=True))]
             for (begin_s, _), rate, *both in zip(page.spans, page.events_per_s, page.replicas, page.late, strict=True)
         ],
-        ticks=_ticks(page),
+        ticks=[(LEFT + sixth / 6 * (WIDTH - LEFT - 8), page.clock(end_s * sixth // 6)) for sixth in range(6)],
         size=(WIDTH, HEIGHT, LEFT, BOTTOM),
     )
 
@@ -77,10 +77,3 @@ def _paths(page: Page, values: Sequence[Sequence[float]], lines: int) -> tuple[s
             last_s = until_s
         paths.append(path)
     return f"{highest:,.3g}" if highest < 1000 else f"{highest:,.0f}", paths
-
-
-def _ticks(page: Page) -> list[tuple[float, str]]:
-    """Return position and text of times on the axis: a sixth of the trace each."""
-    end_s = page.spans[-1][1] if page.spans else 0
-    times = [round(number * end_s / 6) for number in range(7)]
-    return [(LEFT + begin_s / end_s * (WIDTH - LEFT - 8), page.clock(begin_s)) for begin_s, _ in pairwise(times)]

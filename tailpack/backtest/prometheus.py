@@ -61,9 +61,10 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
         """First time, seconds since the epoch."""
         return self.end_s - (self.points - 1) * self.step_s
 
-    def rate_of(self, series: str) -> str:
-        """Return the query for the rate of a counter by partition, over at least a minute and two steps."""
-        return f"sum by ({PARTITION}) (rate({series}[{max(60, 2 * self.step_s)}s]))"
+    @property
+    def window(self) -> str:
+        """Range over which a query computes a value: at least a minute and two steps."""
+        return f"[{max(60, 2 * self.step_s)}s]"
 
     def read(self, query: str, announce: Callable[[float], None] = lambda _: None) -> Any:
         """Return the values by time and partition; NaN: no sample. Raises InvalidSettingsError without any sample.
@@ -100,7 +101,7 @@ def import_rates(
     query, or has no sample.
     """
     series = OFFSET.format(topic=msgspec.json.encode(topic).decode())
-    table, notes = asked.read(query or asked.rate_of(series), announce), []
+    table, notes = asked.read(query or f"sum by ({PARTITION}) (rate({series}{asked.window}))", announce), []
     wrong = ~(np.isfinite(table) & (table >= 0))
     table[wrong] = 0.0
     if table.max() > MAX_EVENTS:
@@ -127,8 +128,9 @@ def service_rate(asked: Range, topic: str, group: str) -> float:
     Raises InvalidSettingsError if fewer than three times do, or as `Range.read`.
     """
     names = {"topic": msgspec.json.encode(topic).decode(), "group": msgspec.json.encode(group).decode()}
-    own, window = GROUP.format(**names), f"[{max(60, 2 * asked.step_s)}s]"
-    rates = asked.read(asked.rate_of(f"kafka_consumergroup_current_offset{own}"))
+    own, window = GROUP.format(**names), asked.window
+    # deriv(), because rate() takes a window that lacks samples for one without commits
+    rates = asked.read(f"sum by ({PARTITION}) (deriv(kafka_consumergroup_current_offset{own}{window}))")
     lags = asked.read(f"min by ({PARTITION}) (min_over_time(kafka_consumergroup_lag{own}{window}))")
     members = f"kafka_consumergroup_members{{consumergroup={names['group']}}}{window}"
     least, most = (asked.read(f"max({name}_over_time({members}))")[:, 0] for name in ("min", "max"))

@@ -74,11 +74,10 @@ class Traffic:
         if not self.connection.bootstrap_servers:
             raise TailpackError("--topic needs --bootstrap-servers HOST:PORT, or --prometheus URL")
         observed = (self.group if auto else "", OBSERVED_S)
-        found = record_topic(self.connection, self.topic, path, observed=observed)
-        found.print()
-        if auto and not found.service_rate:
-            raise TailpackError(f"--service-time auto: {found.why_unknown}; {NUMBER}")
-        return found.trace
+        _, why = record_topic(self.connection, self.topic, path, observed=observed)
+        if why:
+            raise TailpackError(f"--service-time auto: {why}; {NUMBER}")
+        return path
 
 
 def _rate_in(path: Path) -> float:

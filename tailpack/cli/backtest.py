@@ -30,6 +30,7 @@ from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
     from bench.backtest.backtest import Backtest, Line
+    from bench.matrix import Contender
     from report.measures import Interval
     from tailpack.backtest.page import Page
 
@@ -81,6 +82,7 @@ def backtest(
     policies: Annotated[
         list[str] | None, typer.Option("--policy", help="Policy to compare. Repeatable; default: tail-aware.")
     ] = None,
+    goals: Annotated[bool, typer.Option("--goals", help="Also compare the goals savings and reliability.")] = False,
     latency: Annotated[str, typer.Option(metavar="DURATION", help="Latency target (W).")] = "500ms",
     percentile: Annotated[float, typer.Option(min=0, max=100, help="Share of events that must be in time, %.")] = 99.9,
     startup: Annotated[
@@ -101,12 +103,13 @@ def backtest(
 ) -> None:
     """Simulate past traffic under today's scaler and under other policies, and compare share in time and cost.
 
-    A trace of more than four hours is sampled. If it has only counts, figures are a band:
+    A trace of more than two hours is sampled. If it has only counts, figures are a band:
     from evenly spaced events to one burst each second.
     """
     from bench.backtest.backtest import backtest as answer  # noqa: PLC0415  numpy only where it is needed
     from bench.backtest.contenders import Question  # noqa: PLC0415
     from bench.backtest.current import read_current  # noqa: PLC0415
+    from bench.matrix import Contender  # noqa: PLC0415
     from loadgen.schedule import Spacing  # noqa: PLC0415
     from loadgen.trace import EventTrace  # noqa: PLC0415
     from report import replace_file  # noqa: PLC0415
@@ -114,7 +117,9 @@ def backtest(
 
     amount = _price(price)
     now = read_current(current)
-    names = [check_policy(name) for name in dict.fromkeys(policies or ["tail-aware"])]
+    contenders = [Contender(policy=check_policy(name)) for name in dict.fromkeys(policies or ["tail-aware"])]
+    if goals:
+        contenders += _goals()
     connection = Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties)
     traffic = Traffic(
         trace=trace, topic=topic, group=group, connection=connection,
@@ -126,7 +131,7 @@ def backtest(
         raise TailpackError("--set duration_s: the whole trace is compared; leave it out, or use a shorter trace")
     settings = own | slo_changes(latency, percentile, service_time, startup, None)
     settings = {"autoscaler.rebalance_time_s": 0.05, **settings}
-    scenario, found = load_with_trace("w1", path, {**settings, "policy": names[0]})
+    scenario, found = load_with_trace("w1", path, {**settings, "policy": contenders[0].policy})
     if found is None:
         raise TailpackError(f"{path} has no events")
     if found.partitions is None and not {"partitions", "payment.partitions"} & {*settings}:
@@ -134,7 +139,7 @@ def backtest(
     is_exact = isinstance(found, EventTrace)
     spacings = (Spacing.SMOOTH,) if is_exact else (Spacing.SMOOTH, Spacing.BURST)
     question = Question(
-        trace=path, current=now, policies=names, set=settings,
+        trace=path, current=now, policies=contenders, set=settings,
         service_time_s=scenario.payment.service_time_s, latency_target_s=scenario.target.latency_target_s,
         percentile=scenario.target.percentile, spacings=spacings,
         partitions=scenario.payment.partitions,
@@ -144,19 +149,32 @@ def backtest(
         result = answer(question, found, out, processes=processes, announce=announce)
     result = msgspec.structs.replace(result, notes=(*notes, *result.notes))
     (out / "backtest.json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
-    page = _page(result, amount, band=not is_exact)
+    page = _page(result, amount, f"{percentile:g} % within {latency}", band=not is_exact)
     replace_file(out / PAGE, html(page))
     if as_json:
         print_json(result)
     else:
         _print(page)
         Console().print(f"page: {out / PAGE}", highlight=False, soft_wrap=True)
-    least = min((line.in_time[0] for line in result.lines if line.name in names), default=0.0)
+    least = min(
+        (line.in_time[0] for line in result.lines if line.name in {one.label for one in contenders}), default=0.0
+    )
     next_step("tailpack shadow shadow.toml", as_json=as_json)
     if fail_under is not None and least < fail_under / 100:
         typer.echo(f"tailpack: {share(least)} in time is less than --fail-under {fail_under:g}", err=True)
         raise typer.Exit(FAILED_UNDER)
     raise typer.Exit(1 if result.failed else 0)
+
+
+def _goals() -> "list[Contender]":
+    from autoscaler.live.settings import GOALS, PolicyOptions  # noqa: PLC0415  clients only where they are needed
+    from bench.matrix import Contender  # noqa: PLC0415
+
+    options = {goal: PolicyOptions(goal=goal).options() for goal, factor in GOALS.items() if factor != 1}
+    return [
+        Contender(policy="tail-aware", name=f"tail-aware, {goal}", set={f"policy.{key}": n for key, n in own.items()})
+        for goal, own in options.items()
+    ]
 
 
 def _price(text: str) -> float | None:
@@ -166,7 +184,7 @@ def _price(text: str) -> float | None:
     return float(match[1]) if match else None
 
 
-def _page(result: "Backtest", price: float | None, *, band: bool) -> "Page":
+def _page(result: "Backtest", price: float | None, slo: str, *, band: bool) -> "Page":
     """Return the texts of the result, for terminal and page."""
     from tailpack.backtest.page import Page  # noqa: PLC0415  only with a result
 
@@ -189,8 +207,7 @@ def _page(result: "Backtest", price: float | None, *, band: bool) -> "Page":
         notes.append(f"Lower bound: no policy that meets the SLO costs less; proven by {result.bound.method}.")
     return Page(
         title=title,
-        conditions=f"{100 * result.percentile:g} % within {duration(result.latency_target_s)}; a replica needs "
-        f"{duration(result.service_time_s)} for an event.",
+        conditions=f"SLO: {slo}. A replica needs {duration(result.service_time_s)} for an event.",
         columns=["", "in time", "late events/day", "replica-hours", *cost, "cost against today"],
         rows=[*(_cells(line, price) for line in result.lines), [name, "", "", f"{hours:,.2f}", *priced, ""]],
         notes=[*notes, *result.notes, *(f"failed: {why}" for why in result.failed), NOT_MODELLED],

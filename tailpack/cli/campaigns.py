@@ -9,24 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from bench.matrix import Matrix, matrix_names, read_axes, read_matrix
-from tailpack.cli.options import (
-    AsJson,
-    Changes,
-    Latency,
-    Max,
-    Out,
-    Percentile,
-    Processes,
-    ServiceTime,
-    Startup,
-    Trace,
-    check_policy,
-    complete_scenario,
-    match_name,
-    parse_changes,
-    print_json,
-    slo_changes,
-)
+from tailpack.cli import options
 from tailpack.cli.progress import finish, matrix_progress, next_step, show
 from tailpack.cli.simulate import warn_live_only_faults
 
@@ -43,7 +26,7 @@ def compare(
         typer.Argument(
             metavar="SCENARIO|MATRIX",
             help=f"Scenarios; or one matrix: {', '.join(matrix_names())}, or the path of a matrix file (TOML).",
-            autocompletion=complete_scenario,
+            autocompletion=options.complete_scenario,
         ),
     ],
     *,
@@ -56,19 +39,19 @@ def compare(
         typer.Option(min=1, max=10_000, help="Number of seeds for each case with random parts.  [default: 20]"),
     ] = None,
     axis: Annotated[str | None, typer.Option(metavar="NAME", help=f"Vary one setting over a range:\n\n{AXES}")] = None,
-    trace: Trace = None,
-    latency: Latency = None,
-    percentile: Percentile = None,
-    service_time: ServiceTime = None,
-    startup: Startup = None,
-    most: Max = None,
-    changes: Changes = None,
+    trace: options.Trace = None,
+    latency: options.Latency = None,
+    percentile: options.Percentile = None,
+    service_time: options.ServiceTime = None,
+    startup: options.Startup = None,
+    most: options.Max = None,
+    changes: options.Changes = None,
     best: Annotated[
         bool, typer.Option("--optimum", help="Also compute the cheapest possible schedule for each case and seed.")
     ] = False,
-    out: Out = Path("out/compare"),
-    processes: Processes = 0,
-    as_json: AsJson = False,
+    out: options.Out = Path("out/compare"),
+    processes: options.Processes = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Simulate every policy in every scenario, and print which differences are statistically significant.
 
@@ -80,8 +63,10 @@ def compare(
 
     chosen = _matrix(names)
     if policies:
-        chosen = replace(chosen, contender=[check_policy(policy) for policy in dict.fromkeys(policies)], counts=[])
-    settings = parse_changes(changes) | slo_changes(latency, percentile, service_time, startup, most)
+        chosen = replace(
+            chosen, contender=[options.check_policy(policy) for policy in dict.fromkeys(policies)], counts=[]
+        )
+    settings = options.parse_changes(changes) | options.slo_changes(latency, percentile, service_time, startup, most)
     if trace:
         settings = {"load.trace": str(trace.absolute()), "load.spacing": "smooth"} | settings
     chosen = replace(
@@ -102,7 +87,7 @@ def compare(
     if found.rows:
         draw(found, out / "compare.svg")
     if as_json:
-        print_json(found)
+        options.print_json(found)
     else:
         show(text)
     finish([(missing.run, missing.why) for missing in found.missing], out)
@@ -115,17 +100,16 @@ def _matrix(names: list[str]) -> Matrix:
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
     from bench.scenario import scenario_names  # noqa: PLC0415
 
-    if len(names) == 1 and (names[0] in matrix_names() or _is_matrix(names[0])):
+    file = Path(names[0])
+    is_file = len(names) == 1 and file.suffix == ".toml" and file.is_file()
+    if (len(names) == 1 and names[0] in matrix_names()) or (is_file and MATRIX_KEY.search(file.read_text("utf-8"))):
         return read_matrix(names[0])
     known = scenario_names()
-    scenarios = [name if name.endswith(".toml") else match_name(name.lower(), known, what="scenario") for name in names]
+    scenarios = [
+        name if name.endswith(".toml") else options.match_name(name.lower(), known, what="scenario") for name in names
+    ]
     return Matrix(
         title="Policies compared",
         case=list(dict.fromkeys(scenarios)),
         contender=[policy for policy in POLICIES if policy != "static"],
     )
-
-
-def _is_matrix(path: str) -> bool:
-    file = Path(path)
-    return path.endswith(".toml") and file.is_file() and MATRIX_KEY.search(file.read_text("utf-8")) is not None

@@ -11,6 +11,7 @@ from autoscaler.page.decisions import Decided
 from tailpack.cli.options import AsJson, group_settings, print_json
 from tailpack.decisions import explain as explained
 from tailpack.decisions import lines, select
+from tailpack.decisions import why_not as explain_why_not
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ def explain(
         Path | None, typer.Option(help="File of the autoscaler; TAILPACK_… variables override it.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Print each decision as it is made, until Ctrl-C.")] = False,
+    why_not: Annotated[
+        int | None, typer.Option("--why-not", metavar="N", min=1, help="Also print the prediction for N replicas.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain decisions: what changed, why, which plans were compared, and the effect after ten seconds.
@@ -60,6 +64,8 @@ def explain(
         print_json(found)
     else:
         _print(found)
+        if why_not is not None:
+            typer.echo(explain_why_not(found[0], why_not))
 
 
 def _print(found: list[Decided]) -> None:

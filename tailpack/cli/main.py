@@ -35,6 +35,8 @@ COMMANDS: Final = (
     # command, definition as "module:function", example, panel
     ("demo", "tailpack.cli.run:demo", "demo --policy keda-hpa", START),
     ("view", "tailpack.cli.view:view", "view --demo", START),
+    ("doctor", "tailpack.cli.setup:doctor", f"doctor {SERVER_OPTION}", START),
+    ("init", "tailpack.cli.setup:init", "init group shadow.toml", START),
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
     ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
@@ -123,7 +125,9 @@ class Command(TyperCommand):
         self.target = target
         hidden = not (panel or path.startswith("dev "))
         summary, example = _summary(*target.split(":")), f"Example: tailpack {example}"
-        super().__init__(_last_word(path), help=summary, epilog=example, hidden=hidden, rich_help_panel=panel or None)
+        super().__init__(
+            path.rpartition(" ")[2], help=summary, epilog=example, hidden=hidden, rich_help_panel=panel or None
+        )
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context of the imported command."""
@@ -145,7 +149,7 @@ class RenamedCommand(TyperCommand):
     """A former name of a command or group."""
 
     def __init__(self, path: str, root: "Group") -> None:
-        super().__init__(_last_word(path), hidden=True)
+        super().__init__(path.rpartition(" ")[2], hidden=True)
         self.path, self.root = path, root
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -170,9 +174,7 @@ class Group(TyperGroup):
         """Return the named command. Raises click's error with similar names if it does not exist."""
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             own = {name: name for name, command in self.commands.items() if not command.hidden}
-            elsewhere = {
-                path.rsplit(" ", maxsplit=1)[-1]: path for path, *_, panel in COMMANDS if panel and " " in path
-            }
+            elsewhere = {path.rpartition(" ")[2]: path for path, *_, panel in COMMANDS if panel and " " in path}
             if args[0] in REMOVED and ctx.parent is None:
                 ctx.fail(f"`{args[0]}` was removed; use: {REMOVED[args[0]]}")
             similar = get_close_matches(args[0], own) or get_close_matches(args[0], elsewhere)
@@ -238,10 +240,6 @@ def _about(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None: ...
-
-
-def _last_word(path: str) -> str:
-    return path.rpartition(" ")[2]
 
 
 @cache

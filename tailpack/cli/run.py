@@ -7,32 +7,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from tailpack.cli.options import (
-    Address,
-    AsJson,
-    Changes,
-    Duration,
-    Latency,
-    LoadWorkers,
-    Max,
-    NoBrowser,
-    Out,
-    Percentile,
-    PipelinePartitions,
-    Policy,
-    Properties,
-    Scenario,
-    Seed,
-    Servers,
-    ServiceTime,
-    Startup,
-    Trace,
-    WebUi,
-    checked_name,
-    load_with_trace,
-    parse_changes,
-    slo_changes,
-)
+from tailpack.cli import options
 from tailpack.cli.progress import next_step
 from tailpack.local.jars import Bundle, ensure
 
@@ -40,7 +15,7 @@ Namespace = Annotated[
     str,
     typer.Option(
         "--namespace",
-        callback=checked_name,
+        callback=options.checked_name,
         help="Name of the run and prefix of its topics and groups; use a new one for each run.",
     ),
 ]
@@ -48,64 +23,64 @@ Namespace = Annotated[
 
 def demo(
     *,
-    out: Out = Path("out"),
-    policy: Policy = None,
-    trace: Trace = None,
-    as_json: AsJson = False,
-    web_ui: WebUi = None,
-    no_browser: NoBrowser = False,
-    seed: Seed = None,
+    out: options.Out = Path("out"),
+    policy: options.Policy = None,
+    trace: options.Trace = None,
+    as_json: options.AsJson = False,
+    web_ui: options.WebUi = None,
+    no_browser: options.NoBrowser = False,
+    seed: options.Seed = None,
 ) -> None:
     """Run the whole pipeline for two minutes under a skewed load with bursts, scale it live, then report.
 
     Exit status 0 only if every order had each of its effects exactly once.
     """
-    changes = parse_changes((), policy=policy, seed=seed)
+    changes = options.parse_changes((), policy=policy, seed=seed)
     _run("demo", trace, changes, out, as_json=as_json, web_port=web_ui, fit_load=True, open_page=not no_browser)
 
 
 def run(
-    scenario: Scenario,
+    scenario: options.Scenario,
     *,
-    policy: Policy = None,
-    trace: Trace = None,
-    changes: Changes = None,
-    out: Out = Path("out"),
-    as_json: AsJson = False,
-    bootstrap_servers: Servers = "",
-    client_properties: Properties = "",
-    web_ui: WebUi = None,
-    no_browser: NoBrowser = False,
-    load_workers: LoadWorkers = 1,
-    seed: Seed = None,
-    duration: Duration = None,
-    latency: Latency = None,
-    percentile: Percentile = None,
-    service_time: ServiceTime = None,
-    startup: Startup = None,
-    most: Max = None,
+    policy: options.Policy = None,
+    trace: options.Trace = None,
+    changes: options.Changes = None,
+    out: options.Out = Path("out"),
+    as_json: options.AsJson = False,
+    bootstrap_servers: options.Servers = "",
+    client_properties: options.Properties = "",
+    web_ui: options.WebUi = None,
+    no_browser: options.NoBrowser = False,
+    load_workers: options.LoadWorkers = 1,
+    seed: options.Seed = None,
+    duration: options.Duration = None,
+    latency: options.Latency = None,
+    percentile: options.Percentile = None,
+    service_time: options.ServiceTime = None,
+    startup: options.Startup = None,
+    most: options.Max = None,
 ) -> None:
     """Run a scenario live and report on it.
 
     It uses the broker of `tailpack kafka start` if that runs, else starts one for this run alone. Each run has its own
     topics. Exit status 0 only if every event had each of its effects exactly once.
     """
-    overrides = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
-    overrides |= slo_changes(latency, percentile, service_time, startup, most)
+    overrides = options.parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
+    overrides |= options.slo_changes(latency, percentile, service_time, startup, most)
     _run(
         scenario, trace, overrides, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
         client_properties=client_properties, web_port=web_ui, load_workers=load_workers, open_page=not no_browser,
     )  # fmt: skip
 
 
-def _run(name: str, trace: Path | None, changes: Any, out: Path, *, as_json: bool, **options: Any) -> NoReturn:
+def _run(name: str, trace: Path | None, changes: Any, out: Path, *, as_json: bool, **more: Any) -> NoReturn:
     from report.result import Result  # noqa: PLC0415  modules that measure only where they are needed
     from tailpack.reporting import exit_status, show  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
 
-    chosen, _ = load_with_trace(name, trace, changes)
+    chosen, _ = options.load_with_trace(name, trace, changes)
     console = Console(stderr=as_json)
-    folder = Run(chosen, console, out, **options).execute()
+    folder = Run(chosen, console, out, **more).execute()
     result = Result.load(folder)
     show(result, folder, console, as_json=as_json)
     other = "linear" if result.policy != "linear" else "tail-aware"
@@ -114,20 +89,20 @@ def _run(name: str, trace: Path | None, changes: Any, out: Path, *, as_json: boo
 
 
 def load(
-    scenario: Scenario,
+    scenario: options.Scenario,
     *,
-    bootstrap_servers: Address,
+    bootstrap_servers: options.Address,
     namespace: Namespace,
-    client_properties: Properties = "",
+    client_properties: options.Properties = "",
     out: Annotated[Path, typer.Option("--out", help="Folder in which the run gets the folder NAMESPACE.")] = Path(
         "out"
     ),
     policy: Annotated[str | None, typer.Option(help="Policy of the autoscaler; default: the scenario's.")] = None,
-    web_ui: WebUi = None,
-    load_workers: LoadWorkers = 1,
-    pipeline_partitions: PipelinePartitions = None,
-    seed: Seed = None,
-    duration: Duration = None,
+    web_ui: options.WebUi = None,
+    load_workers: options.LoadWorkers = 1,
+    pipeline_partitions: options.PipelinePartitions = None,
+    seed: options.Seed = None,
+    duration: options.Duration = None,
 ) -> None:
     """Send a scenario's load to running services, and wait until every event is finished.
 
@@ -137,7 +112,7 @@ def load(
     from tailpack.run import Run  # noqa: PLC0415
 
     changes = {"policy": policy, "seed": seed, "duration_s": duration, "pipeline_partitions": pipeline_partitions}
-    chosen = load_scenario(scenario, parse_changes((), **changes))
+    chosen = load_scenario(scenario, options.parse_changes((), **changes))
     console = Console()
     folder = Run(
         chosen, console, out, bootstrap_servers=bootstrap_servers, client_properties=client_properties,

@@ -12,24 +12,7 @@ from rich.status import Status
 from rich.table import Table
 
 from report.wording import UNKNOWN, count, duration, minutes, over, share
-from tailpack.cli.options import (
-    AsJson,
-    Changes,
-    Duration,
-    Latency,
-    Max,
-    Percentile,
-    Policy,
-    Scenario,
-    Seed,
-    ServiceTime,
-    Startup,
-    Trace,
-    load_with_trace,
-    parse_changes,
-    print_json,
-    slo_changes,
-)
+from tailpack.cli import options
 from tailpack.cli.progress import next_step
 from tailpack.errors import TailpackError
 from tailpack.provenance import check_no_run
@@ -55,22 +38,22 @@ COUNTS: Final = {
 
 
 def simulate(
-    scenario: Scenario = "",
+    scenario: options.Scenario = "",
     *,
-    policy: Policy = None,
-    trace: Trace = None,
-    latency: Latency = None,
-    percentile: Percentile = None,
-    service_time: ServiceTime = None,
-    startup: Startup = None,
-    most: Max = None,
-    duration: Duration = None,
-    seed: Seed = None,
-    changes: Changes = None,
+    policy: options.Policy = None,
+    trace: options.Trace = None,
+    latency: options.Latency = None,
+    percentile: options.Percentile = None,
+    service_time: options.ServiceTime = None,
+    startup: options.Startup = None,
+    most: options.Max = None,
+    duration: options.Duration = None,
+    seed: options.Seed = None,
+    changes: options.Changes = None,
     best: Annotated[
         bool, typer.Option("--optimum", help="Also compute the cheapest possible schedule (at most 2 min, cached).")
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder to which the run is written: every event, and the journal.")
     ] = None,
@@ -85,8 +68,8 @@ def simulate(
     ] = None,
 ) -> None:
     """Simulate a scenario, or the events of a finished run, within seconds, and print the figures."""
-    overrides = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
-    overrides |= slo_changes(latency, percentile, service_time, startup, most)
+    overrides = options.parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
+    overrides |= options.slo_changes(latency, percentile, service_time, startup, most)
     _announce_compiler()
     if source is not None:
         if scenario or trace or out or best:
@@ -95,7 +78,7 @@ def simulate(
         return
     if not scenario:
         raise TailpackError("Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all")
-    chosen, loaded_trace = load_with_trace(scenario, trace, overrides)
+    chosen, loaded_trace = options.load_with_trace(scenario, trace, overrides)
     _simulate(chosen, loaded_trace, out, best=best, as_json=as_json)
 
 
@@ -128,7 +111,7 @@ def _simulate(chosen: "ScenarioFile", trace: Any, out: Path | None, *, best: boo
         _note(f"written: {written}; report: tailpack report {shlex.quote(str(written))}")
     if as_json:
         more = {"regret": result.regret, "plan_changes": result.plan_changes, "moved": result.moved_partitions}
-        print_json({**msgspec.to_builtins(result), **more})
+        options.print_json({**msgspec.to_builtins(result), **more})
     else:
         Console().print(figures_of(result, chosen))
     report = f"tailpack report {shlex.quote(str(out))}" if out else f"tailpack simulate {chosen.name} --out out/mine"
@@ -140,10 +123,10 @@ def optimum(
         str, typer.Argument(metavar="SCENARIO|TRACE", help="A scenario, or a trace that replaces the load of w1.")
     ],
     *,
-    trace: Trace = None,
-    seed: Seed = None,
-    changes: Changes = None,
-    as_json: AsJson = False,
+    trace: options.Trace = None,
+    seed: options.Seed = None,
+    changes: options.Changes = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compute the cheapest schedule of replica counts and owners for a scenario's events, and a proven lower bound.
 
@@ -156,7 +139,9 @@ def optimum(
     _announce_compiler()
     if Path(scenario).suffix in TRACES and trace is None:
         scenario, trace = "w1", Path(scenario)
-    chosen, loaded_trace = load_with_trace(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
+    chosen, loaded_trace = options.load_with_trace(
+        scenario, trace, options.parse_changes(changes, policy="clairvoyant", seed=seed)
+    )
     sent = build_events(chosen, loaded_trace)
     warn_live_only_faults([chosen])
     with _searching(sent.events):
@@ -172,7 +157,7 @@ def optimum(
         "simulated_in_sla": simulated.in_sla if simulated else None,
     }
     if as_json:
-        print_json(result)
+        options.print_json(result)
         return
     rows = {
         "optimum": found.why or f"{minutes(best)} replica-minutes, {count(found.late)} events late",
@@ -226,7 +211,7 @@ def _simulate_run(folder: Path, changes: dict[str, Any], *, as_json: bool) -> No
 
     found = replay(folder, changes)
     if as_json:
-        print_json(found)
+        options.print_json(found)
         return
     Console().print(side_by_side(found))
     Console().print(measured_in(found.measured), style="dim", highlight=False, soft_wrap=True)
@@ -301,7 +286,7 @@ def _simulate_chain(scenario: "ScenarioFile", sent: "SentEvents", out: Path | No
         raise TailpackError(f"--out: {scenario.name} has stages, but a run folder holds one group; leave out --out")
     found = run_chain(scenario, sent)[1]
     if as_json:
-        print_json(found)
+        options.print_json(found)
         return
     how = "stages coordinated" if found.coordinated else "each stage alone"
     title = f"{found.scenario}, {how}, seed {found.seed}: {share(found.in_sla)} in time end to end"

@@ -142,7 +142,8 @@ class Broker:
     """An embedded Kafka. Its nodes are numbered from 1. With three nodes, each partition has three copies, two of which
     must acknowledge a write.
 
-    folder: folder of a single node; several nodes use its subfolders node-1, node-2, … None: that of `kafka start`.
+    folder: folder of a single node; several nodes use its subfolders node-1, node-2, … None: that of `kafka start`,
+        ${XDG_STATE_HOME:-~/.local/state}/tailpack/kafka.
     brokers: number of nodes; None: as many as the folder already has, else 1.
     properties: template of server.properties, with the placeholders of PROPERTIES.
     advertised_port: maps the port of a node to the port that it advertises, for example of a proxy; 0: the same port.
@@ -158,9 +159,11 @@ class Broker:
         advertised_port: Callable[[int], int] = lambda _: 0,
         is_planned: bool | None = None,
     ) -> None:
-        self.folder = folder or default_folder()
+        state_home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+        self.folder = folder or state_home / "tailpack" / "kafka"
         self._properties, self._advertised_port = properties, advertised_port
-        existing = self._existing_nodes()
+        state = Node(self.folder).state or Node(self._folder(1)).state
+        existing = max(1, len(state.quorum)) if state else 0
         if brokers and existing and brokers != existing:
             what = f"holds a Kafka of {existing} broker{'s' if existing > 1 else ''}, not {brokers}"
             raise TailpackError(f"{self.folder} {what}; leave out --brokers, or choose another --folder")
@@ -238,10 +241,6 @@ class Broker:
         free_ports([state.port for state in states])  # raises if another process took a port meanwhile
         return states
 
-    def _existing_nodes(self) -> int:
-        state = Node(self.folder).state or Node(self._folder(1)).state
-        return max(1, len(state.quorum)) if state else 0
-
     def _folder(self, number: int) -> Path:
         return self.folder / f"node-{number}"
 
@@ -260,11 +259,6 @@ def _stop(nodes: Sequence[Node]) -> None:
         process.wait(STOP_DEADLINE_S)
     for node in nodes:
         node.reap()
-
-
-def default_folder() -> Path:
-    """Return the folder of `tailpack kafka start`: ${XDG_STATE_HOME:-~/.local/state}/tailpack/kafka."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tailpack" / "kafka"
 
 
 def _serves(state: NodeState) -> bool:

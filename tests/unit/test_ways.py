@@ -49,10 +49,12 @@ def leads_to(file: str, name: str) -> set[str]:
 @pytest.mark.parametrize("way", WAYS)
 def test_each_step_exists_and_leads_to_the_next(way: str) -> None:
     steps = WAYS[way]["steps"]
-    assert len(steps) > 3
     assert len({file for file, *_ in steps}) <= WAYS[way]["most_files"]
     for file, name, *_ in steps:
         assert name in definitions(file), f"{file} has no {name}"
+    names = {qualified.rpartition(".")[2] for file, *_ in steps for qualified in definitions(file)}
+    for caller in re.findall(r"(?:by|back in) `(?:\w+\.)?(\w+)`", "".join(str(remark) for *_, remark in steps)):
+        assert caller in names, f"{way}: no function is called {caller}"
     for at, (before, after) in enumerate(pairwise(steps)):
         if not any("⇒" in remark for remark in before[2:]):
             known = set().union(*(leads_to(file, name) for file, name, *_ in steps[: at + 1]))

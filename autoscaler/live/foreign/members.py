@@ -72,7 +72,7 @@ def assign(
     """Return member id → its partitions, and the number of partitions that former owners must release first.
 
     Partition p of another topic follows partition p of the plan's topic, modulo its number of partitions. The range
-    assignor does so too for topics with equal numbers. A topic with the number 0 cannot be read; its owners keep it.
+    assignor does the same for topics with equal numbers. A topic with the number 0 cannot be read; its owners keep it.
     topic: the topic of the plan. counts: topic → number of partitions. previous: member id → its partitions before.
     """
     readers = [member for member in members if topic in member.subscription.topics]

@@ -1,8 +1,8 @@
 """Plans for a group whose partitions the brokers assign (KIP-848): a member that reads nothing carries them.
 
 The plan is in the member's rack id, where the assignor on the brokers reads it. Only a change of topics makes a broker
-assign again, so each plan comes with the name of another topic, which does not exist. Both are in one heartbeat. A
-restart within the session uses the same member id, rack id and topic, and moves nothing.
+assign again, so each plan comes with the name of another topic, which does not exist. Plan and topic are in one
+heartbeat. A restart within the session uses the same member id, rack id and topic, and moves nothing.
 """
 
 import asyncio

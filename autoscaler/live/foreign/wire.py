@@ -136,7 +136,7 @@ class Subscription(NamedTuple):
 
 
 def read_subscription(raw: bytes) -> Subscription:
-    """Decode a member's subscription. Damaged and shortened ones (kafka-go) are read as far as possible."""
+    """Decode a member's subscription. A damaged or shortened one (kafka-go) is read as far as possible."""
     data = BytesIO(raw or b"")
     topics, owned = frozenset[str](), Partitions()
     try:

@@ -31,13 +31,17 @@ class Api:
         try:
             if not context and IN_CLUSTER.exists():
                 config.load_incluster_config(configuration)
+                own_namespace = IN_CLUSTER.read_text(encoding="utf-8").strip()
             else:
                 config.load_kube_config(kubeconfig(), context or None, configuration)
+                contexts, active = config.list_kube_config_contexts(kubeconfig())
+                chosen = next((candidate for candidate in contexts if candidate["name"] == context), active)
+                own_namespace = str(chosen["context"].get("namespace", "default"))
         except config.ConfigException as error:
             remedy = "set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
             raise LauncherError(f"cannot load {kubeconfig()}: {error}; {remedy}") from error
         configuration.retries = False  # the launcher retries
-        self.namespace = settings.kubernetes_namespace or _own_namespace(context)
+        self.namespace = settings.kubernetes_namespace or own_namespace
         self.deployment = settings.kubernetes_deployment
         self._host = configuration.host
         api = client.ApiClient(configuration)
@@ -156,11 +160,3 @@ class Api:
         retry_after_s = float(wait) if wait.isdigit() else 0.0
         sentence = f"Kubernetes refuses ({status}): {message}{advice.get(status or 0, '')}"
         return LauncherError(sentence, status or 0, retry_after_s)
-
-
-def _own_namespace(context: str) -> str:
-    if not context and IN_CLUSTER.exists():
-        return IN_CLUSTER.read_text(encoding="utf-8").strip()
-    contexts, active = config.list_kube_config_contexts(kubeconfig())
-    chosen = next((candidate for candidate in contexts if candidate["name"] == context), active)
-    return str(chosen["context"].get("namespace", "default"))

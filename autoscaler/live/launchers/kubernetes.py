@@ -241,23 +241,22 @@ class KubernetesLauncher:
     def _scale(self) -> None:
         """Set the number of pods. A leaving pod is not counted once the ReplicaSet will choose exactly this pod."""
         with self._lock:
-            leaving = [instance for instance in self._leaving if instance.pod and not instance.pod.is_terminating]
-            uids = {instance.pod.uid for instance in leaving if instance.pod}
+            leaving = [(one, pod) for one in self._leaving if (pod := one.pod) and not pod.is_terminating]
+            uids = {pod.uid for _, pod in leaving}
             is_awaiting = any(instance.pod is None and instance.exit() is None for instance in self._wanted.values())
             others = [pod for pod in self._living() if pod.uid not in uids and (is_awaiting or not pod.is_gated)]
             others_ready = all(pod.ready for pod in others)  # the ReplicaSet deletes pods that are not ready first
-            pods = [(instance, instance.pod) for instance in leaving if instance.pod]
-            cheapest = [(instance, pod) for instance, pod in pods if pod.annotations.get(DELETION_COST) == LOWEST_COST]
-            excluded = [instance for instance, pod in cheapest if others_ready or not pod.ready]
+            cheapest = [(one, pod) for one, pod in leaving if pod.annotations.get(DELETION_COST) == LOWEST_COST]
+            excluded = [one for one, pod in cheapest if others_ready or not pod.ready]
             staying = sum(not instance.stop_requested for instance in self._wanted.values())
             count = staying + len(self._reserved) + len(leaving) - len(excluded)
             is_growing, now_s = count > self._requested_count, monotonic_s()
-            released = [instance for instance in leaving if instance.released_s]
+            released = [(pod, now_s - one.released_s) for one, pod in leaving if one.released_s]
         if self._by_plan:  # the HPA may keep a surplus pod, so delete exactly this one; a gated pod may replace it
-            for instance in released:
-                if is_growing or now_s - instance.released_s > HPA_DELETION_TIMEOUT_S:
-                    self._api.delete(instance.pod, at_once=False)  # type: ignore[arg-type]
-        elif is_growing and any(now_s - instance.released_s < DELETION_TIMEOUT_S for instance in released):
+            for pod, since_s in released:
+                if is_growing or since_s > HPA_DELETION_TIMEOUT_S:
+                    self._api.delete(pod, at_once=False)
+        elif is_growing and any(since_s < DELETION_TIMEOUT_S for _, since_s in released):
             return  # wait for the deletion: else the leaving pod would count as the new one
         if count != self._requested_count:
             if not self._by_plan:

@@ -10,19 +10,10 @@ from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, no_change
 from autoscaler.policies.settings import PolicySettings
+from autoscaler.policies.tail_aware import plans
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Floats
 from autoscaler.policies.tail_aware.forecast import Ensemble
 from autoscaler.policies.tail_aware.memory import Budget, Handovers, RecentPeaks, ServiceRateCorrection, StartUpTimes
-from autoscaler.policies.tail_aware.plans import (
-    Candidate,
-    Situation,
-    TailAwareSettings,
-    alternatives,
-    compare,
-    cost,
-    out_of_reach,
-    why,
-)
 from autoscaler.policies.tail_aware.queues import Grid, Group, pooled_need
 
 EAGER_LEAD: Final = 3.0
@@ -34,8 +25,8 @@ class TailAware:
 
     name = "tail-aware"
 
-    def __init__(self, settings: PolicySettings, options: TailAwareSettings | None = None) -> None:
-        self.settings, self.options = settings, options or TailAwareSettings()
+    def __init__(self, settings: PolicySettings, options: plans.TailAwareSettings | None = None) -> None:
+        self.settings, self.options = settings, options or plans.TailAwareSettings()
         self._history = ArrivalHistory()
         self._ensemble = Ensemble(self._history)
         self._budget = Budget(settings.percentile)
@@ -43,7 +34,7 @@ class TailAware:
         self._startups = StartUpTimes()
         self._handovers = Handovers()
         self._peaks = RecentPeaks()
-        self._before: tuple[Situation, Candidate] | None = None
+        self._before: tuple[plans.Situation, plans.Candidate] | None = None
         """The last tick and its plan."""
         self._numbers: dict[str, int] = {}
         """Number of each replica at the last tick, by name."""
@@ -69,14 +60,14 @@ class TailAware:
         else:
             self.early = False
             now = self._at_tick(observation)
-        found = compare(now, self.options, self._budget)
+        found = plans.compare(now, self.options, self._budget)
         least = now.present if self.early else min(now.present, now.least)
         allowed = [
             one for one in found if len(one.replicas) >= now.present or (not self.early and now.lasts(one.owners))
         ]
         if not allowed:
             return no_change(observation, "no change before the next tick would help")
-        chosen = min([one for one in allowed if len(one.replicas) >= least] or allowed, key=cost)
+        chosen = min([one for one in allowed if len(one.replicas) >= least] or allowed, key=plans.cost)
         if not self.early:
             self._before = now, chosen
         return self._decision(observation, now, chosen, found)
@@ -97,7 +88,7 @@ class TailAware:
         self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)
         return self._urgent
 
-    def _at_tick(self, observation: GroupObservation) -> Situation:
+    def _at_tick(self, observation: GroupObservation) -> plans.Situation:
         """Learn from the last interval; return the situation."""
         history, budget, options = self._history, self._budget, self.options
         self._startups.observe(observation)
@@ -124,7 +115,7 @@ class TailAware:
             # then a replica that is kept has cost as much as the events that would be late while a new one starts
             keep_s = start_s * options.price / budget.allowed_share * float(budget.factor(np.zeros(1))[0])
             least = self._peaks.least(starting + 1, min(options.keep_s, keep_s))
-        return Situation(
+        return plans.Situation(
             group=group,
             present=present,
             waiting=waiting,
@@ -136,7 +127,7 @@ class TailAware:
             least=least,
         )
 
-    def _meanwhile(self, observation: GroupObservation, then: Situation) -> Situation:
+    def _meanwhile(self, observation: GroupObservation, then: plans.Situation) -> plans.Situation:
         """Return the situation between two ticks: that of the last tick, with the arrivals since then."""
         begun, growth = self._history.begun, 1.0
         by_slot, came = begun.sum(axis=1), float(begun.sum())
@@ -177,7 +168,7 @@ class TailAware:
             lag = lag * (np.maximum(0.0, held - done) / np.maximum(1.0, held))[serving + 1]
         return group, self._history.waiting(lag, self.settings.latency_target_s)
 
-    def _learn(self, observation: GroupObservation, then: Situation, chosen: Candidate) -> None:
+    def _learn(self, observation: GroupObservation, then: plans.Situation, chosen: plans.Candidate) -> None:
         """Compare the reports with a replay of the last interval."""
         arrived = self._history.last
         due, every = then.replayed(chosen[:2], arrived[None], due_s=len(arrived) * then.grid.slot_s)[:, 0]
@@ -190,7 +181,7 @@ class TailAware:
                 self._correction.learn(name, late, float(every[place]), float(got[place]))
 
     def _decision(
-        self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]
+        self, observation: GroupObservation, now: plans.Situation, chosen: plans.Candidate, found: list[plans.Candidate]
     ) -> Decision:
         names = dict(enumerate(observation.replica_names))
         fresh = fresh_names(self.settings.replica_prefix, {*names.values(), *observation.assignment.values()})
@@ -202,6 +193,6 @@ class TailAware:
         moved = np.flatnonzero(chosen.owners != now.group.owners).tolist()
         self._handovers.begin(observation, [partitions[place] for place in moved])
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
-        reason = why(now, chosen, found) + out_of_reach(now, found, self._budget.allowed_share)
-        expected, compared = now.paths.expected(now.grid.slot_s), tuple(alternatives(chosen, found))
+        reason = plans.why(now, chosen, found) + plans.out_of_reach(now, found, self._budget.allowed_share)
+        expected, compared = now.paths.expected(now.grid.slot_s), tuple(plans.alternatives(chosen, found))
         return replace(change(observation, plan, reason), alternatives=compared, expected=expected)

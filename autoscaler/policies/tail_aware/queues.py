@@ -82,11 +82,8 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
         if affected.any():
             some = np.flatnonzero(affected[owners] | affected[group.serving])
             those = _late_by_replica(waiting, paths, busy, _execution(owners, group, some), grid)
-        for kind in range(2):
-            for path in range(len(paths)):
-                for replica in range(len(affected)):
-                    source = those if affected[replica] else base
-                    late[kind, plan, path] += source[kind, path, replica]
+        for replica in range(len(affected)):
+            late[:, plan] += (those if affected[replica] else base)[:, :, replica]
     return late
 
 

@@ -17,7 +17,7 @@ from bench.backtest.backtest import backtest
 from bench.backtest.contenders import Question, Runs
 from bench.backtest.current import read_current
 from bench.backtest.parts import BOUND, PART_S, WARM_UP_S, Part, parts_of, run_part
-from bench.matrix import Job, sorted_changes
+from bench.matrix import Contender, Job, sorted_changes
 from contracts.validation import InvalidSettingsError
 from loadgen.event_writer import NO_KEY, EventWriter
 from loadgen.schedule import Spacing
@@ -36,8 +36,9 @@ def constant(path: Path, seconds: int, rate: int, partitions: int = 4) -> Path:
 
 def question(path: Path) -> Question:
     return Question(
-        trace=path, current=read_current("static 4"), policies=["static-3"], set={"payment.service_time_s": 0.005},
-        service_time_s=0.005, latency_target_s=0.5, percentile=0.999, partitions=4, most=4,
+        trace=path, current=read_current("static 4"), policies=[Contender(policy="static-3")],
+        set={"payment.service_time_s": 0.005}, service_time_s=0.005,
+        latency_target_s=0.5, percentile=0.999, partitions=4, most=4,
     )  # fmt: skip
 
 
@@ -73,6 +74,9 @@ def test_the_command_prints_the_figures_and_fails_under_a_threshold(tmp_path: Pa
     assert {"today (static 1)", "static-4", "lower bound"} <= {*re.findall(r">([^<>]+)</th>", page)}
     assert page.count("<svg") == 3
     assert not re.search(r"src=|<link[^>]+https?:|@import", page), "it loads nothing"
+    goals = json.loads(command_line.run(*words, "--goals", "--json").stdout)["lines"]
+    prices = {line["name"]: line["settings"].get("policy.price") for line in goals}
+    assert prices["tail-aware, savings"] * 25 == pytest.approx(prices["tail-aware, reliability"])
     words[words.index("static-4")] = "static-1"
     late = command_line.run(*words, "--fail-under", "99.9", "--json")
     assert late.exit_code == FAILED_UNDER

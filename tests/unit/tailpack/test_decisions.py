@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from contracts.journal import PartitionState, PlanAlternative, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from tailpack.decisions import explain, lines, select
+from tailpack.decisions import explain, lines, select, why_not
 from tailpack.errors import TailpackError
 
 START_S = 1_767_225_600
@@ -49,6 +49,11 @@ def test_a_change_has_its_moves_reason_alternatives_and_effect_and_no_changes_ar
         "  compared  1 replica, 0 moved: 98.5 % in time at cost 11.6",
         "  after 10 s  80 → 6 events waiting, 2 replicas ready, payment-1 ready after 2.00 s",
     ]
+    assert why_not(change, 1).startswith(
+        "  why not   1 replica, 0 moved: 98.5 % in time at cost 11.6; chosen: 2 replicas"
+    )
+    assert "3 was not compared; the counts are 2, 1" in why_not(change, 3)
+    assert "it follows a rule" in why_not(before, 3)
 
 
 def test_decisions_are_selected_by_plan_time_or_last():
@@ -66,6 +71,13 @@ def test_a_decision_has_only_its_own_plan():
     changes = ({"action": "repair"}, {"reason": "reason 6"}, {"at_us": (START_S + 9) * 10**6})
     others = [msgspec.structs.replace(plan, epoch=epoch, **more) for epoch, more in enumerate(changes, 2)]
     assert all(one.epoch == 1 and not one.moves for one in explain([tick(5, "up", 2), tick(8, "down", 1), *others]))
+
+
+def test_a_limited_decision_names_the_rail_and_what_was_wanted():
+    (limited,) = explain([tick(0, "up", 2, rails=("max", "max_step_up"), uncapped=9)])
+    assert "  rails     max, max_step_up; without: 9 replicas" in [*lines(limited)]
+    free, again, bound = explain([tick(0), tick(1, epoch=2), tick(2, epoch=2, rails=("window",), uncapped=1)])
+    assert (free.rails, again.rails, bound.rails) == ((), (), ("window",)), "another rail is not folded"
 
 
 def test_a_time_is_the_latest_one_before_the_end_of_the_journal():

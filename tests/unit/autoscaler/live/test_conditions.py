@@ -5,9 +5,9 @@ from typing import Any
 
 from unit.autoscaler.builders import seen
 
-from autoscaler.live.conditions import Conditions
+from autoscaler.live.conditions import Conditions, ScaleUps
 from contracts.holds import Direction, Hold
-from contracts.journal import TickRecord
+from contracts.journal import PartitionState, TickRecord
 from contracts.settings import Target
 
 
@@ -65,3 +65,28 @@ def test_keeping_counts_the_late_events_of_the_last_hour() -> None:
     assert page.after(tick(), late=200)["Keeping"].reason == "OverBudget"
     page.at_s += 3600
     assert page.after(tick(), late=0)["Keeping"].message.startswith("100.000%"), "older events are forgotten"
+
+
+def problem_after(capacity_of, *, arriving: float = 1000.0) -> str:
+    """Return the problem after three scale-ups by one replica. capacity_of: replicas → events/s that they serve."""
+    checked, lag, replicas = ScaleUps(), 50_000.0 if arriving > 100 else 0.0, 1
+    for second in range(100):
+        lag = max(0.0, lag + arriving - capacity_of(replicas))
+        up = second in (20, 40, 60)
+        checked.observe(
+            TickRecord(
+                at_us=second * 10**6, tick=second, policy="", action="up" if up else "no-change", reason="", epoch=1,
+                service_rate=100.0, ready_replicas=replicas, requested_replicas=replicas,
+                planned_replicas=replicas + up,
+                partitions=(PartitionState(partition=0, arrival_rate=arriving, lag=round(lag), owner="a"),),
+            )
+        )  # fmt: skip
+        replicas += up
+    return checked.problem
+
+
+def test_only_scale_ups_against_another_limit_are_reported() -> None:
+    assert problem_after(lambda replicas: 100.0 * replicas) == ""
+    assert problem_after(lambda replicas: 100.0 + 50.0 * (replicas - 1)) == "", "half of it is no third"
+    assert "the last 3 scale-ups" in problem_after(lambda replicas: 100.0), "a database that serves 100 events/s"
+    assert problem_after(lambda replicas: 100.0, arriving=90.0) == "", "no event waits: the load sets the throughput"

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -16,6 +18,7 @@ from kafka_helpers import DEADLINE_S, wait_for
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.measurements import CommittedRates, LagClock, readers_of
 from autoscaler.live.observed_group import ObservedGroup
+from autoscaler.live.problems import Problems
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, PartitionLoad, Plan, RecentArrivals
 from autoscaler.ports import NotReadyError
@@ -77,7 +80,8 @@ class Loads(LoadReader):
 
 def group(loads: Loads, members: dict[str, frozenset[int]] | None = None, rate: float = 100.0) -> ObservedGroup:
     settings = AutoscalerSettings(policy="static", act="off", startup_s=3.0, member_rate=rate)
-    return ObservedGroup(loads, lambda: BOTH if members is None else members, settings)
+    readers: Any = SimpleNamespace(read=lambda: BOTH if members is None else members, problem="", name="g on t")
+    return ObservedGroup(loads, readers, settings, Problems(print))
 
 
 def test_the_shadow_starts_with_the_real_count_and_accounts_for_both_groups() -> None:

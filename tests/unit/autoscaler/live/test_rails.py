@@ -9,12 +9,13 @@ import pytest
 from unit.autoscaler.builders import Wants, seen
 
 from autoscaler.live.composition import policy_config_of
-from autoscaler.live.rails import Window, railed
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.start import read
+from autoscaler.live.windows import Window, in_windows
 from autoscaler.model import Action
-from autoscaler.policies.guards.limits import Bounds
-from autoscaler.policies.settings import Limits
+from autoscaler.policies.guards import add_guards
+from autoscaler.policies.guards.holds import Steps
+from autoscaler.policies.settings import GuardSettings, Limits, PolicySettings
 from autoscaler.records import decision_record
 from contracts.validation import InvalidSettingsError
 
@@ -60,33 +61,37 @@ def test_wrong_rails_are_refused_in_one_line(tmp_path: Path, line: str, problem:
     assert [problem in one and "\n" not in one for one in wrong.value.problems] == [True]
 
 
-def decided(wanted: int, replicas: int, rails: str, at: str = "2026-01-05T09:00") -> Any:
-    clock_us = round(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp() * 1e6)
-    policy = Bounds(Wants(wanted), maximum=6)
-    return railed(policy, rails, Limits(), "payment", lambda: clock_us).decide(seen([10] * 8, replicas=replicas))
+def decided(wanted: int, replicas: int, **limits: int) -> Any:
+    policy = add_guards(Wants(wanted), PolicySettings(), GuardSettings(max_replicas=6, **limits))
+    return policy.decide(seen([10] * 8, replicas=replicas))
 
 
 def test_steps_are_limited_and_the_record_says_by_what_and_what_was_wanted() -> None:
-    decision = decided(8, 2, '{"max_step_up": 3}')
+    decision = decided(8, 2, max_step_up=3)
     record = decision_record(seen([10] * 8, replicas=2), decision, epoch=1, at_us=1, tick=1, policy="wants")
     assert (record.planned_replicas, record.rails, record.uncapped) == (5, ("max", "max_step_up"), 8)
-    assert decided(1, 5, '{"max_step_down": 1}').plan.count == 4
-    free = decided(4, 2, '{"max_step_up": 3}')
+    assert decided(1, 5, max_step_down=1).plan.count == 4
+    free = decided(4, 2, max_step_up=3)
     assert (free.plan.count, free.rails, free.uncapped) == (4, (), 0)
 
 
 def test_a_window_is_open_in_its_time_zone_also_after_midnight() -> None:
-    rails = '{"windows": ["Mon-Fri 08:00-18:00 scale-in off"], "time_zone": "Europe/Berlin"}'
+    def windowed(at: str) -> Any:
+        clock_us = round(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp() * 1e6)
+        texts = ["Mon-Fri 08:00-18:00 scale-in off"]
+        policy = in_windows(Wants(1), texts, "Europe/Berlin", Limits(), "payment", clock_us=lambda: clock_us)
+        return policy.decide(seen([10] * 8, replicas=2))
+
     counts = {"2026-01-05T09:00": 2, "2026-01-05T07:00": 2, "2026-01-05T06:59": 1, "2026-01-04T09:00": 1}
-    assert {at: decided(1, 2, rails, at).plan.count for at in counts} == counts
-    assert decided(1, 2, rails).rails == ("window",)
+    assert {at: windowed(at).plan.count for at in counts} == counts
+    assert windowed("2026-01-05T09:00").rails == ("window",)
     night = Window.of("Fri-Sun 22:00-06:00 all off")
     times = {"2026-01-05T05:59": True, "2026-01-05T06:00": False, "2026-01-05T22:00": False, "2026-01-02T22:00": True}
     assert {at: night.is_open(datetime.fromisoformat(at)) for at in times} == times
 
 
 def test_moves_wait_for_a_minute_but_the_first_change_and_partitions_without_an_owner_do_not() -> None:
-    guard = railed(Wants(2, action=Action.REASSIGN), '{"moves_per_minute": 5}', Limits(), "payment")
+    guard = Steps(Wants(2, action=Action.REASSIGN), limits=Limits(moves_per_minute=5))
     even, other = [0, 1] * 4, [1, 0] * 4
 
     def actions(*ticks: tuple[float, list[int]]) -> list[Action]:

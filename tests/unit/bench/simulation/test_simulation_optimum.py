@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from autoscaler.optimum.optimum import OptimumProblem, optimum
+from autoscaler.optimum.optimum import OptimumProblem, bursts_us, optimum, volume_us
 from autoscaler.policies.references import Clairvoyant, ClairvoyantSettings
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.simulator.arrivals import Arrivals, Workload
@@ -53,10 +53,9 @@ def question(times_us, partition, world, seconds, takes_us=None, **changes):
         ticks_us=np.array(tick_times_us(world, seconds)),
         duration_us=seconds * 1_000_000,
         target_us=TARGET_US,
-        late_share=0.001,
         pause_us=round(world.rebalance.pause_s * 1e6),
         startup_us=round((world.startup_s or 0) * 1e6),
-        **({"owners": (0, 0, 0), "replicas": 1, "most_replicas": 3} | changes),
+        **({"owners": (0, 0, 0), "replicas": 1, "most_replicas": 3, "late_share": 0.001} | changes),
     )
 
 
@@ -130,6 +129,17 @@ def test_no_schedule_in_the_simulator_serves_every_event_in_time_below_the_bound
         assert f"{found.late} events late in the best" in found.why
     if found.optimum_replica_minutes is not None:
         assert found.lower <= found.lower_none_late <= found.optimum_replica_minutes
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_of_bursts_is_at_most_the_optimum_and_above_that_of_the_work_alone(seed):
+    random, world = np.random.default_rng(seed), SimulationSettings(tick_offset_s=0.1 + 0.2 * seed)
+    times_us = np.repeat(np.arange(12) * 1_000_000, random.integers(60, 180, 12))
+    partition = random.integers(0, 3, len(times_us))
+    asked = question(times_us, partition, world, 12, owners=(0, 1, 2), replicas=3, late_share=0.0)
+    found, _ = optimum(asked)
+    assert found.late == 0
+    assert volume_us(asked, 0) < bursts_us(asked, 0) <= 6e7 * found.optimum_replica_minutes
 
 
 @pytest.mark.parametrize(

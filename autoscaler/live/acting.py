@@ -1,4 +1,4 @@
-"""An autoscaler either carries its decisions out, or it only observes the group of another scaler."""
+"""The part of an autoscaler that carries plans out. With `act = off`, it is missing."""
 
 import math
 from collections.abc import Callable
@@ -8,18 +8,15 @@ from typing import Any, Final
 
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
-from autoscaler.live import observed_group
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.hold_reader import HoldReader
 from autoscaler.live.kafka import DEADLINE_S
 from autoscaler.live.launcher import Launcher
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import STEP_S
-from autoscaler.live.measurements import MemberReader
 from autoscaler.live.metrics import PLAN_ADOPTION, Metrics
-from autoscaler.live.observed_group import ObservedGroup
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError, read_plans
+from autoscaler.live.plan_log import PlanLog
 from autoscaler.live.problems import Problems
 from autoscaler.live.progress_reader import PlanAdoption, ProgressReader
 from autoscaler.live.publisher import Publisher
@@ -30,7 +27,6 @@ from autoscaler.policies.guards.holds import Held
 from autoscaler.ports import Policy
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.holds import Hold
 from contracts.journal import JournalEntry
 from contracts.progress import Progress
 from contracts.rebalance_protocol import RebalanceProtocol
@@ -58,7 +54,7 @@ class Acting:
         warn: Callable[[str], None],
     ) -> None:
         """Count the partitions, then take over the plan log. See LiveAutoscaler."""
-        self._settings, self._launcher, self._problems, self._metrics = settings, launcher, problems, metrics
+        self._settings, self._launcher = settings, launcher
         self.holds = HoldReader(connection, settings, warn=warn)
         self._reports: Any
         of_kind: Any = LiveGroup
@@ -108,11 +104,6 @@ class Acting:
             report_problem=problems.report,
         )
 
-    @property
-    def hold(self) -> Hold | None:
-        """The pause or pin that applies."""
-        return self.holds.shown
-
     def targets(self) -> list[str]:
         """Return HOST:PORT of the replicas' metrics."""
         return self._reports.metric_addresses()  # type: ignore[no-any-return]
@@ -125,16 +116,6 @@ class Acting:
         """Return the policy inside the guard that carries out holds."""
         settings = self._settings
         return Held(policy, hold=self.holds.restriction, limits=settings, replica_prefix=settings.replica_prefix)
-
-    def start(self) -> None:
-        """Adopt running replicas, or start the first ones."""
-        prefix = self._settings.replica_prefix
-        self.group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
-
-    def after_tick(self) -> None:
-        """Show the holds."""
-        self._problems.report("holds", self.holds.problem)
-        self._metrics.set_hold(self.holds.shown)
 
     def stop_replicas(self) -> None:
         """Stop every replica and wait until all have exited. Each commits and leaves the group. The plan stays."""
@@ -154,70 +135,3 @@ class Acting:
         self._launcher.close()
         self._reports.close()
         self.holds.close()
-
-
-class Observing:
-    """Only observes: it joins no group, commits nothing and starts no replica. `propose` writes replica counts."""
-
-    hold: Hold | None = None
-
-    def __init__(
-        self,
-        connection: Connection,
-        settings: AutoscalerSettings,
-        offsets: OffsetReader,
-        *,
-        problems: Problems,
-        metrics: Metrics,
-    ) -> None:
-        """Create the clients. Raises PlanNotWrittenError if another autoscaler carries out plans for this group."""
-        name, topic = settings.group_in(connection.namespace), settings.topic_in(connection.namespace)
-        self._loads, self._problems, self._metrics = LoadReader(offsets), problems, metrics
-        self._name, self._members = f"{name} on {topic}", MemberReader(connection, name, topic)
-        self._metrics.add(vars(observed_group).values())
-        proposals = _proposals(connection, settings) if settings.act == "propose" else None
-        self.group = ObservedGroup(
-            self._loads, self._members.read, settings, proposals=proposals, report_problem=problems.report
-        )
-
-    def targets(self) -> list[str]:
-        """Return no address: the members are not ours."""
-        return []
-
-    def reports(self) -> list[Progress]:
-        """Return no report: the members write none."""
-        return []
-
-    def limit(self, policy: Policy) -> Policy:
-        """Return the policy. A hold of this group concerns the autoscaler that acts."""
-        return policy
-
-    def start(self) -> None:
-        """Do nothing: the members run already."""
-
-    def after_tick(self) -> None:
-        """Publish the count, and show the comparison and its problems."""
-        self.group.propose()
-        self._problems.report("members", self._members.problem)
-        self._problems.report("transactions", self._loads.hidden)
-        self.group.show(self._metrics)
-
-    def stop_replicas(self) -> None:
-        """Do nothing: the members belong to another scaler."""
-
-    def close(self) -> None:
-        """Do nothing: these clients need no end."""
-
-    def summary(self) -> str:
-        """Return the comparison in one line, or why there is none."""
-        reason = "; ".join(self._problems.current.values()) or "the run was too short"
-        return f"{self._name}, {found}" if (found := self.group.summary()) else f"{self._name}: no comparison: {reason}"
-
-
-def _proposals(connection: Connection, settings: AutoscalerSettings) -> PlanLog:
-    """Return the plan log. To take it over would stop an autoscaler that acts, so its plans are read first."""
-    found = read_plans(connection, settings, DEADLINE_S).newest
-    if found is not None and found.assignment is not None:
-        why = f"plan {found.epoch} gives partitions to replicas, so an autoscaler acts on this group"
-        raise PlanNotWrittenError(f"{why}; use act = off, or on")
-    return PlanLog(connection, settings)

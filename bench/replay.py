@@ -151,25 +151,21 @@ def simulate_other_policies(folder: Path) -> tuple[OtherPolicy, ...]:
         info = RunInfo.load(folder)
         if info.events_scheduled > MAX_EVENTS:
             raise BenchError(f"{info.events_scheduled:,} events take too long to simulate (maximum {MAX_EVENTS:,})")
-        others = {policy: run_under(policy, folder, info)[1] for policy in OTHER_POLICIES if policy != info.policy}
-        return tuple(
-            OtherPolicy(policy=policy, in_sla=found.in_sla, replica_minutes=found.replica_minutes)
-            for policy, found in others.items()
-        )
+        return tuple(_simulate_under(policy, folder, info) for policy in OTHER_POLICIES if policy != info.policy)
     except (InvalidSettingsError, OSError, ValueError, *DECODE_ERRORS) as error:
         raise BenchError(str(error)) from error
 
 
-def run_under(policy: str, folder: Path, info: RunInfo) -> tuple[Run, SimulationResult]:
-    """Simulate a run's events, or those of its scenario until it has a report. Raises ValueError and as `replay`."""
+def _simulate_under(policy: str, folder: Path, info: RunInfo) -> OtherPolicy:
     change = {"autoscaler.policy": policy}
-    if info.world == "unknown" or (info.world == "live" and (folder / RESULT_FILE).exists()):
-        recorded = read_run(folder)
-        return simulate_again(recorded, scenario_of(recorded.info, measure(recorded), change))
-    run, result = run_scenario(scenario_of(info, None, change), keep_events=False)
-    if info.world == "simulated" and result.events != info.events_scheduled:
-        raise ValueError(f"{info.run}: cannot be simulated, because run.json does not contain its trace")
-    return run, result
+    if info.world != "simulated":
+        found = replay(folder, change).simulated
+    else:
+        result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
+        if result.events != info.events_scheduled:
+            raise ValueError(f"{info.run}: cannot be simulated, because run.json does not contain its trace")
+        found = msgspec.structs.asdict(result)
+    return OtherPolicy(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
 
 
 def read_run(folder: Path) -> RecordedRun:

@@ -6,7 +6,7 @@ import socketserver
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
@@ -74,10 +74,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             answer = http_error("405 Method Not Allowed", f"{self.command} is not supported; all pages are read-only")
         if answer.stream is not None and self.command == "GET":
-            with self._server.streaming(self.connection) as is_free:
-                if is_free:
-                    self._send_stream(answer, answer.stream)
-                    return
+            if len(self._server.streams) < MAX_STREAMS:
+                self._send_stream(answer, answer.stream)
+                return
             answer = http_error("503 Service Unavailable", f"{MAX_STREAMS} streams are open; close a page")
         self._send_head(answer, {"Content-Length": str(len(answer.body))})
         if self.command != "HEAD":
@@ -90,18 +89,23 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
+    def finish(self) -> None:
+        """End the answer."""
+        if self._server is not None:
+            self._server.streams.discard(self.connection)
+        super().finish()
+
     def _send_stream(self, answer: Answer, stream: Callable[[str], Iterator[bytes]]) -> None:
         """Send the parts until the client or the server closes the connection, or the client reads too slowly."""
         self.connection.settimeout(STREAM_WRITE_S)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER)
         self.close_connection = True
+        self._server.streams.add(self.connection)
         with suppress(OSError):
             self._send_head(answer, {"Cache-Control": "no-store", "Connection": "close"})
             self.wfile.write(answer.body)
             for part in stream(self.headers.get("Last-Event-ID", "")):
                 self.wfile.write(part)
-                if self.connection not in self._server.streams:
-                    break
 
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
 
@@ -140,17 +144,6 @@ class WebServer(socketserver.ThreadingTCPServer):
         for request in [*self.streams]:
             with suppress(OSError):
                 request.shutdown(socket.SHUT_RDWR)
-
-    @contextmanager
-    def streaming(self, request: Any) -> Iterator[bool]:
-        """Count a streamed answer. Yields whether it may be sent."""
-        is_free = len(self.streams) < MAX_STREAMS
-        if is_free:
-            self.streams.add(request)
-        try:
-            yield is_free
-        finally:
-            self.streams.discard(request)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in its own thread."""

@@ -70,7 +70,7 @@ def render(state: RunState, moment: RunStatus) -> RenderableType:
     pair = Table.grid(Column(ratio=1), Column(ratio=1), expand=True)
     pair.add_row(_load(state), _latency(state))
     problems = (Panel(Text(problem, style="bold white on red"), border_style="bold red") for problem in state.problems)
-    parts = (_handovers(state), _owners(state.tick, state), _decisions(state))
+    parts = (_owners(state.tick, state), _decisions(state))
     return Group(_header(moment, len(state.finished)), pair, *parts, *problems)
 
 
@@ -83,8 +83,7 @@ def line(state: RunState, moment: RunStatus) -> str:
         if tick
         else "waiting for the first tick"
     )
-    moves = state
-    moved = f"  moved {moves.moved}, pause ≤ {moves.longest_pause_s * 1e3:.0f} ms" if moves.moved else ""
+    moved = f"  moved {state.moved}, pause ≤ {state.longest_pause_s * 1e3:.0f} ms" if state.moved else ""
     tail = f"  p50 {latency[0] * 1e3:.0f}  p99 {latency[1] * 1e3:.0f}  max {latency[2] * 1e3:.0f} ms" if latency else ""
     problems = "".join(f"  PROBLEM: {problem}" for problem in state.problems)
     if moment.elapsed_s < 0:
@@ -118,9 +117,9 @@ def _header(moment: RunStatus, done: int) -> RenderableType:
 
 def _load(state: RunState) -> Panel:
     curves = (
-        ("arrival rate", [row.arrival_rate for row in state.sums], "ev/s", "cyan"),
-        ("lag", [row.lag for row in state.sums], "events", "yellow"),
-        ("replicas", [row.requested for row in state.sums], "requested", "green"),
+        ("arrival rate", [rate for _, rate, _ in state.sums], "ev/s", "cyan"),
+        ("lag", [lag for _, _, lag in state.sums], "events", "yellow"),
+        ("replicas", [tick.requested_replicas for tick, _, _ in state.sums], "requested", "green"),
     )
     rows = [
         (name, Text(f"{values[-1]:5.0f}" if values else "    –", style="bold"), unit,
@@ -142,21 +141,6 @@ def _latency(state: RunState) -> Panel:
     return _panel(
         4, rows, title=f"latency, last {WINDOW_S:.0f} s · target {state.latency_target_s * 1e3:.0f} ms",
         subtitle=f"{in_time} in time, worst {state.worst_s * 1e3:.0f} ms",
-    )  # fmt: skip
-
-
-def _handovers(state: RunState) -> Panel:
-    """Return a panel with the worst latency of each second, and below it the number of partitions moved in it."""
-    latency, moves, latency_target_s = Text(), Text(), state.latency_target_s
-    for worst_s, moved in state.curve():
-        style = "bold red" if worst_s > latency_target_s else "green"
-        latency.append(sparkline([worst_s], 1, latency_target_s), style=style)
-        moves.append(str(min(moved, 9)) if moved else "·", style="bold yellow" if moved else "dim")
-    pause = f", longest pause {state.longest_pause_s * 1e3:.0f} ms" if state.pauses_s else ""
-    return _panel(
-        2, (("worst", latency), ("moved", moves)),
-        title=f"each second: worst latency (full block {latency_target_s * 1e3:.0f} ms), partitions moved",
-        subtitle=f"{state.moved} partitions moved by {state.moving_plans} plans{pause}",
     )  # fmt: skip
 
 

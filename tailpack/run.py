@@ -35,7 +35,7 @@ from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import check_no_run, command, describe, new_folder, versions
 from tailpack.reporting import report_run
-from tailpack.view import OtherPolicies, head_of, open_browser, respond_live, serving
+from tailpack.view import head_of, open_browser, serving
 from tailpack.watch import RunState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
@@ -83,7 +83,7 @@ class Run:
         """Monotonic time at which the first event is sent, s; 0: not known yet."""
         self._phases: dict[str, float] = {}
         self._phase = "starting"
-        self._pages, self._others = contextlib.ExitStack(), OtherPolicies(self.folder)
+        self._pages = contextlib.ExitStack()
 
     def execute(self) -> Path:
         """Perform the live run; return its folder. Raises TailpackError, or KeyboardInterrupt after all has stopped."""
@@ -186,17 +186,15 @@ class Run:
 
     def _serve(self, state: RunState) -> None:
         """Serve the live page until the report is written."""
-        self._pages.callback(self._others.close)
-        address = self._pages.enter_context(serving(partial(respond_live, Feed(partial(self._page, state)))))
+        address = self._pages.enter_context(serving(Feed(partial(self._page, state)).respond))
         self._log(f"live page {address}")
         if self.open_page:
             open_browser(address, self.console)
 
     def _page(self, state: RunState) -> dict[str, Any]:
         """Return the state of the live page. It is called in threads of the web server."""
-        others = self._others.read() if self._first_at else None
         with state.lock:
-            more = {"stages": state.stages(), "letters": len(state.dead_letters), "others": others or {}}
+            more = {"stages": state.stages(), "letters": len(state.dead_letters)}
             return snapshot(state, now_us(), phase=self._phase, **head_of(self.info), **more)
 
     def _until_ready(self, stack: Stack, screen: Screen) -> None:

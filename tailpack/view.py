@@ -1,16 +1,12 @@
-"""Show runs on the live page: a run that is going on, or finished and simulated runs, whose frames are replayed.
-
-`python -m tailpack.view RUN_DIR` simulates the run's events under other policies, and prints the result as JSON.
-"""
+"""Show runs on the live page: a run that is going on, or finished and simulated runs, whose frames are replayed."""
 
 import gzip
 import os
-import subprocess
 import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,13 +15,11 @@ import msgspec
 import numpy as np
 from rich.console import Console
 
-from autoscaler.page.feed import Feed, html_answer
+from autoscaler.page.feed import html_answer
 from autoscaler.page.snapshot import difference, snapshot
 from autoscaler.page.state import LiveState
-from bench import BenchError
-from contracts.children import python_module
 from contracts.pages import Answer, PortTakenError, WebServer, not_found
-from contracts.validation import DECODE_ERRORS, InvalidSettingsError
+from contracts.validation import DECODE_ERRORS
 from report.run_info import EVENTS, RunInfo, load_run
 from report.stored import is_complete, load_events, load_journal
 from report.table import NONE
@@ -37,9 +31,6 @@ DEMO: Final = Path(__file__).parent / "recordings" / "surge.json.gz"
 """The demo, simulated under two policies; `make recording` writes it."""
 FRAME_US: Final = 500_000
 MAX_FRAMES: Final = 3_600
-POLICIES: Final = ("tail-aware", "overprovisioned", "keda-hpa", "algorithm-2")
-"""Policies whose cost is shown next to a run's; at most three others."""
-LOW_PRIORITY: Final = 19
 
 
 def head_of(run: RunInfo) -> dict[str, Any]:
@@ -82,49 +73,9 @@ def _finished(folder: Path) -> tuple[Any, Any]:
     if not is_complete(folder / EVENTS):
         return np.zeros(0, np.int64), np.zeros(0)
     events = load_events(folder / EVENTS).table()
-    done_us, intended_us = events["done_us"], events["intended_us"]
-    order = np.argsort(done_us, kind="stable")
-    order = order[done_us[order] != NONE]
-    return done_us[order], (done_us - intended_us)[order] / 1e6
-
-
-class OtherPolicies:
-    """Simulates the events of a run under other policies, in a process of low priority that starts with `read`."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lock = threading.Lock()
-        self._found: dict[str, Any] | None = None
-
-    def read(self) -> dict[str, Any] | None:
-        """Return policy → steps (time in s, replicas) and share in time; None: not known yet."""
-        with self._lock:
-            if self._process is None:
-                command = [*python_module("tailpack.view"), str(self._folder)]
-                self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            if self._found is None and self._process.poll() is not None and self._process.stdout:
-                self._found = msgspec.json.decode(self._process.stdout.read() or b"{}")
-            return self._found
-
-    def close(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-
-
-def simulate_others(folder: Path) -> dict[str, Any]:
-    """Return what `OtherPolicies.read` returns. Policies under which the run cannot be simulated are left out."""
-    from bench.replay import run_under  # noqa: PLC0415  compiled code only where something is simulated
-
-    info, found = RunInfo.load(folder), dict[str, Any]()
-    for policy in [one for one in POLICIES if one != info.policy][:3]:
-        with suppress(BenchError, InvalidSettingsError, OSError, ValueError, *DECODE_ERRORS):
-            run, result = run_under(policy, folder, info)
-            steps = [[at_us / 1e6, count] for at_us, count in run.requested]
-            found[policy] = {"steps": steps, "in_time": round(result.in_sla, 5)}
-    return found
+    done = events.where(events["done_us"] != NONE)
+    done = done.where(np.argsort(done["done_us"], kind="stable"))
+    return done["done_us"], (done["done_us"] - done["intended_us"]) / 1e6
 
 
 class Recording(msgspec.Struct):
@@ -132,7 +83,6 @@ class Recording(msgspec.Struct):
 
     name: str
     frames: list[tuple[int, dict[str, Any]]]
-    others: dict[str, Any] = {}
 
 
 def load_recordings(place: Path) -> list[Recording]:
@@ -146,32 +96,17 @@ def load_recordings(place: Path) -> list[Recording]:
 class Viewer:
     """The pages of finished runs."""
 
-    def __init__(self, recordings: Sequence[Recording], others: Sequence[OtherPolicies] = ()) -> None:
-        self._others = others
-        self._files = [Answer(msgspec.json.encode(one)) for one in recordings]
-        self._config = {
-            "live": False,
-            "runs": [
-                {"name": one.name, "file": f"live/run/{place}.json", "pending": place < len(others)}
-                for place, one in enumerate(recordings)
-            ],
-        }
+    def __init__(self, recordings: Sequence[Recording]) -> None:
+        self._files = {f"/live/run/{place}.json": one for place, one in enumerate(recordings)}
+        runs = [{"name": one.name, "file": file[1:]} for file, one in self._files.items()]
+        self._config = msgspec.json.encode({"live": False, "runs": runs}).decode()
 
     def respond(self, path: str, _query: str) -> Answer:
-        """Return the page, a run, or what is known of other policies by now."""
+        """Return the page or a run."""
         if path == "/":
-            return html_answer(msgspec.json.encode(self._config).decode())
-        for place, file in enumerate(self._files):
-            if path == f"/live/run/{place}.json":
-                return file
-            if path == f"/live/others/{place}.json" and place < len(self._others):
-                return Answer(msgspec.json.encode(self._others[place].read()))
-        return not_found(path, ["/", *(f"/live/run/{place}.json" for place in range(len(self._files)))])
-
-
-def respond_live(feed: Feed, path: str, _query: str) -> Answer:
-    """Return the answer of the live page of a process that has no other pages."""
-    return feed.answer(path) or not_found(path, ["/", "/live/state", "/live/events"])
+            return html_answer(self._config)
+        file = self._files.get(path)
+        return Answer(msgspec.json.encode(file)) if file else not_found(path, ["/", *self._files])
 
 
 @contextmanager
@@ -193,8 +128,3 @@ def open_browser(address: str, console: Console) -> None:
     has_display = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
     if console.is_terminal and has_display and not os.environ.get("CI"):
         threading.Thread(target=partial(webbrowser.open, address), daemon=True).start()
-
-
-if __name__ == "__main__":
-    os.nice(LOW_PRIORITY)
-    sys.stdout.buffer.write(msgspec.json.encode(simulate_others(Path(sys.argv[1]))))

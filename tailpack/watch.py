@@ -1,8 +1,7 @@
 """Follow a run by reading its topics into the state that the live view and the live page show."""
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
@@ -23,8 +22,11 @@ from loadgen.spec import Topology
 
 WINDOW_S: Final = 5.0
 """Length of the window of latency figures, in seconds. It has enough events for a p99, and still shows bursts."""
-SECONDS: Final = 60
-"""Length of the handover curve, in seconds."""
+STAGES: Final = {
+    "order": ("placed_us", "accepted_us"), "payment": ("received_us", "done_us"),
+    "shipment": ("done_us", "shipped_us"), "notification": ("shipped_us", "notified_us"),
+}  # fmt: skip
+"""Stage → its begin and end in a timeline."""
 TIMELINES: Final = 300
 """Number of the newest finished events from which the times of the stages are computed."""
 
@@ -65,34 +67,12 @@ class RunState(LiveState):
 
     def stages(self) -> dict[str, float]:
         """Return stage → median time in ms of the newest events, for the stages that their timelines cover."""
-        each = {
-            name: [span for at in self.timelines if (span := took(at)) is not None] for name, took in STAGES.items()
-        }
-        return {name: round(median(spans) / 1e3, 1) for name, spans in each.items() if spans}
-
-    def curve(self) -> list[tuple[float, int]]:
-        """Return worst latency and moved partitions of each of the last SECONDS seconds, oldest first."""
-        moves = Counter[int]()
-        for plan in self.plans:
-            moves[plan.at_us // 1_000_000] += plan.moved
-        seconds = [*self.seconds, *(at for at, moved in moves.items() if moved)]
-        newest = max(seconds, default=-1)
-        first = max(min(seconds, default=0), newest - SECONDS + 1)
-        worst_s = {number: max(second.latencies_s, default=0.0) for number, second in self.seconds.items()}
-        return [(worst_s.get(at, 0.0), moves[at]) for at in range(first, newest + 1)]
-
-
-def _between(begin_us: int | None, end_us: int | None) -> int | None:
-    return None if begin_us is None or end_us is None else end_us - begin_us
-
-
-STAGES: Final[dict[str, Callable[[Timeline], int | None]]] = {
-    "order": lambda at: _between(at.placed_us, at.accepted_us),
-    "payment": lambda at: _between(at.received_us, at.done_us),
-    "shipment": lambda at: _between(at.done_us, at.shipped_us),
-    "notification": lambda at: _between(at.shipped_us or at.done_us, at.notified_us),
-}
-"""Stage → time that an event spent in it, µs; None: unknown."""
+        found = {}
+        for name, (begin, end) in STAGES.items():
+            times = [(getattr(at, begin), getattr(at, end)) for at in self.timelines]
+            if spans := [after - before for before, after in times if before is not None and after is not None]:
+                found[name] = round(median(spans) / 1e3, 1)
+        return found
 
 
 class Watcher:

@@ -95,11 +95,15 @@ class LiveAutoscaler:
         self._settings, self._stop = settings, stop
         self._metrics = Metrics()
         self._problems = Problems(warn, self._metrics.set_condition)
+        head = {
+            "title": settings.group_in(connection.namespace), "percentile": settings.percentile,
+            "phase": "running" if settings.acts else "observing",
+        }  # fmt: skip
         page = EntryFeed(
             settings.latency_target_s,
             settings.payment_partitions,
             reports=lambda: self._acting.reports() if self._acting else [],
-            more=partial(self._describe, settings.group_in(connection.namespace)),
+            more=lambda: {**head, "hold": str(self._hold() or "")},
         )
         show = self._metrics[STATUS].labels
         self._conditions = Conditions(settings.act, settings, lambda kind, value: show(kind).set(value))
@@ -188,12 +192,6 @@ class LiveAutoscaler:
             self._acting.close()
         self._offsets.close()
         return self._journal.close() if self._journal else 0
-
-    def _describe(self, group: str) -> dict[str, Any]:
-        """Return the head of the live page."""
-        hold = str(self._hold() or "")
-        phase = hold or ("running" if self._settings.acts else "observing")
-        return {"title": group, "phase": phase, "hold": hold, "percentile": self._settings.percentile}
 
     def _journal_if_allowed(self, connection: Connection) -> JournalTopic | None:
         """Return the journal; None if the autoscaler only observes, and the topic does not exist or is not shown."""

@@ -73,10 +73,8 @@ def decisions(source: Source, query: str) -> Answer:
     return _json(source.decisions(int(text)))
 
 
-def _live(source: Source, path: str) -> Answer:
-    """Return a page of the live page. A process without one answers `/` with the list of pages."""
-    answer = source.live.answer(path) if source.live else None
-    return answer or (PAGES["/pages"][1](source, "") if path == "/" else not_found(path, PAGES))
+def _list() -> Answer:
+    return _json({path: text for path, (text, _) in PAGES.items()})
 
 
 def _json(data: Any) -> Answer:
@@ -84,10 +82,8 @@ def _json(data: Any) -> Answer:
 
 
 PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
-    "/": ("the live page", lambda source, query: _live(source, "/")),
-    "/pages": ("this list", lambda source, query: _json({path: text for path, (text, _) in PAGES.items()})),
-    "/live/state": ("state of the live page as JSON", lambda source, query: _live(source, "/live/state")),
-    "/live/events": ("its changes, as server-sent events", lambda source, query: _live(source, "/live/events")),
+    "/": ("the live page (data: /live/state, /live/events)", lambda source, query: _list()),
+    "/pages": ("this list", lambda source, query: _list()),
     "/healthz": ("200 while ticks are recent and the policy decides, else 503; all problems", lambda of, _: health(of)),
     "/livez": ("like /healthz, but 200 if a restart cannot help", lambda source, _: health(source, is_liveness=True)),
     "/plan": ("the plan in force and the intended plan", lambda source, query: _json(source.plan())),
@@ -106,7 +102,8 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
 
 def respond(source: Source, path: str, query: str) -> Answer:
     """Return the answer to one request. Errors are JSON {"error": …} with status 404 or 400."""
-    return PAGES[path][1](source, query) if path in PAGES else not_found(path, PAGES)
+    answer = source.live.answer(path) if source.live else None
+    return answer or (PAGES[path][1](source, query) if path in PAGES else not_found(path, PAGES))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from autoscaler.page.snapshot import difference, snapshot
 from autoscaler.page.state import LiveState
 from contracts.clock import monotonic_s, now_us
 from contracts.journal import JournalEntry
-from contracts.pages import Answer
+from contracts.pages import Answer, not_found
 from contracts.progress import Progress
 
 INTERVAL_S: Final = 0.5
@@ -84,6 +84,10 @@ class Feed:
                 yield b": still here\n\n"
                 sent_s = self._clock()
             sleep(INTERVAL_S)
+
+    def respond(self, path: str, _query: str) -> Answer:
+        """Return the answer of a process that has no other pages."""
+        return self.answer(path) or not_found(path, ["/", "/live/state", "/live/events"])
 
     def answer(self, path: str) -> Answer | None:
         """Return the answer for a path of the page; None: it is another path."""

@@ -1,7 +1,7 @@
 const config = JSON.parse(document.getElementById("config").textContent);
 const $ = id => document.getElementById(id);
 const KEPT_FRAMES = 7200, CHECKPOINT = 120, WINDOW_S = 60;
-const timeOf = at => (at < 0 ? "−" : "") + clock(Math.abs(at));
+const timeOf = at => (at < -.01 ? "−" : "") + clock(Math.round(Math.abs(at) * 100) / 100);
 
 // A JSON merge patch (RFC 7386), applied in place.
 function merge(into, patch) {
@@ -15,7 +15,7 @@ function merge(into, patch) {
 
 // A run: its patches by time, and the state at a cursor.
 class Run {
-  constructor(name) { Object.assign(this, { name, others: undefined, frames: [], checkpoints: [], base: {}, state: {}, at: -1, lanes: new Lanes() }); }
+  constructor(name) { Object.assign(this, { name, frames: [], checkpoints: [], base: {}, state: {}, at: -1, lanes: new Lanes() }); }
   get origin() { return (this.start_us ?? (this.state.first_us || this.state.now_us || 0)) / 1e6; }
   get first() { return this.frames.length ? this.frames[0].us / 1e6 - this.origin : 0; }
   get last() { return this.frames.length ? this.frames.at(-1).us / 1e6 - this.origin : 0; }
@@ -25,7 +25,7 @@ class Run {
   }
   push(patch) {
     this.start_us = patch.start_us ?? this.start_us;
-    this.frames.push({ us: patch.now_us, patch });
+    this.frames.push({ us: patch.now_us ?? this.frames.at(-1).us, patch });
     if (this.frames.length > KEPT_FRAMES) {
       for (const frame of this.frames.splice(0, KEPT_FRAMES / 10)) merge(this.base, structuredClone(frame.patch));
       Object.assign(this, { checkpoints: [], state: structuredClone(this.base), at: -1 });
@@ -152,13 +152,7 @@ function drawCharts(now) {
   const order = [...merged].sort((a, b) => a[0] - b[0]);
   charted.arrivals.setData([order.map(one => one[0]), ...[0, 1, 2, 3].map(k => order.map(one => one[1][k]))]);
   charted.replicas.setData([[...ticks.map(one => one[0]), end], ...[4, 2, 3].map(k => [...ticks.map(one => one[1][k]), ticks.at(-1)?.[1][k] ?? null])]);
-  const costs = [`so far: this run ${number(now.cost_s / 60, 1)} replica-minutes`];
-  for (const [name, { steps, in_time }] of Object.entries(now.others ?? runs[0].others ?? {})) {
-    let sum = 0;
-    steps.forEach(([from, count], k) => { sum += count * Math.max(0, Math.min(end, steps[k + 1]?.[0] ?? Infinity) - Math.max(0, from)); });
-    costs.push(`${name} ${number(sum / 60, 1)} (${percent(in_time)} in time over the whole load)`);
-  }
-  setText($("cost"), costs.join(" · "));
+  setText($("cost"), `so far: ${number(now.cost_s / 60, 1)} replica-minutes`);
 }
 
 const WORDS = { up: "scale out", down: "scale in", reassign: "move partitions", "no-change": "no change" };
@@ -266,30 +260,20 @@ $("runs").addEventListener("click", event => {
 });
 
 // Sources: a live process streams patches; a finished run is loaded whole.
-async function load(run, { file, pending: isPending }) {
-  const { frames, others } = await (await fetch(file)).json();
+async function load(run, { file }) {
+  const { frames } = await (await fetch(file)).json();
   run.restart(frames[0][1]);
   frames.slice(1).forEach(([, patch]) => run.push(patch));
   run.seek(run.first);
-  run.others = others;
-  if (isPending) watchOthers(run, file.replace("run", "others"));
-}
-async function watchOthers(run, file) {
-  const others = await (await fetch(file)).json();
-  if (others) Object.assign(run, { others });
-  else setTimeout(() => watchOthers(run, file), 3000);
-  draw();
 }
 function listen() {
   const source = new EventSource("live/events");
-  const take = (event, isWhole) => {
-    const patch = JSON.parse(event.data), run = runs[0];
+  const take = ({ type, data }) => {
     isConnected = true;
-    if (isWhole) run.restart(patch); else run.push(patch);
+    runs[0][type === "state" ? "restart" : "push"](JSON.parse(data));
     draw();
   };
-  source.addEventListener("state", event => take(event, true));
-  source.addEventListener("patch", event => take(event, false));
+  for (const kind of ["state", "patch"]) source.addEventListener(kind, take);
   source.addEventListener("error", () => {
     isConnected = false;
     draw();

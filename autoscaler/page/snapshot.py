@@ -1,12 +1,13 @@
 """The state of a group as one JSON object, whose differences are JSON merge patches (RFC 7386)."""
 
+from math import ceil
 from typing import Any, Final
 
 import msgspec
 
 from autoscaler.page.decisions import Decided
-from autoscaler.page.state import DEAD_SHOWN_US, LiveState, Second, TickSums, ranks
-from contracts.journal import ReplicaChange
+from autoscaler.page.state import DEAD_SHOWN_US, LiveState, Second, ranks
+from contracts.journal import ReplicaChange, TickRecord
 
 PHASES: Final = {
     ReplicaChange.REQUESTED: "starting", ReplicaChange.STARTED: "starting", ReplicaChange.READY: "ready",
@@ -30,21 +31,17 @@ def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
         "target_s": target_s,
         "done": state.done,
         "in_time": state.in_sla,
-        "worst_ms": round(state.worst_s * 1e3),
         "policy": newest.policy if newest else "",
         "service_rate": round(tick.service_rate, 2) if tick else 0,
-        "requested": newest.requested_replicas if newest else 0,
         "ready": newest.ready_replicas if newest else 0,
         "cost_s": round(state.cost_s, 1),
         "epoch": newest.epoch if newest else 0,
-        "moved": state.moved,
         "pause_ms": round(state.longest_pause_s * 1e3),
         "problems": list(state.problems),
-        "incidents": list(state.incidents),
         "partitions": _partitions(state),
         "replicas": _replicas(state, now_us),
         "startup_s": state.startup_us / 1e6,
-        "ticks": {str(row.at_us // 1000): _tick_row(row) for row in state.sums},
+        "ticks": {str(row[0].at_us // 1000): _tick_row(*row) for row in state.sums},
         "latency": {str(number): _latency_row(second) for number, second in state.seconds.items()},
         "plans": {
             str(plan.epoch): [plan.at_us, plan.action, plan.moved, round(pauses.get(plan.epoch, 0.0) * 1e3)]
@@ -88,12 +85,13 @@ def _replicas(state: LiveState, now_us: int) -> dict[str, list[Any]]:
     return {name: [*row, state.since_us.get(name, 0)] for name, row in rows.items()}
 
 
-def _tick_row(row: TickSums) -> list[Any]:
+def _tick_row(tick: TickRecord, rate: float, lag: int) -> list[Any]:
     """Return events/s, lag, requested, ready, needed; then the forecast: mean, 10 and 90 % in events/s, span in s."""
-    found: list[Any] = [round(row.arrival_rate, 1), row.lag, row.requested, row.ready, row.needed]
-    if row.expected is not None and row.expected.seconds > 0:
-        each = (row.expected.events, row.expected.low, row.expected.high)
-        found += [*(round(events / row.expected.seconds, 1) for events in each), row.expected.seconds]
+    needed = max(1, ceil(rate / tick.service_rate)) if tick.service_rate > 0 else 0
+    found: list[Any] = [round(rate, 1), lag, tick.requested_replicas, tick.ready_replicas, needed]
+    if (expected := tick.expected) is not None and expected.seconds > 0:
+        each = (expected.events, expected.low, expected.high)
+        found += [*(round(events / expected.seconds, 1) for events in each), expected.seconds]
     return found
 
 

@@ -2,33 +2,19 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from math import ceil
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from autoscaler.page.decisions import Decisions
-from contracts.journal import ExpectedArrivals, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.progress import COUNTS_WITHIN_TARGET, Progress
 
 HISTORY: Final = 120
 """Maximum number of ticks, and of seconds with latencies, in the curves."""
 DEAD_SHOWN_US: Final = 8_000_000
 """Time for which a replica that died stays in the state, µs."""
-
-
-class TickSums(NamedTuple):
-    """The totals of one tick. Rates are in events/s."""
-
-    at_us: int
-    arrival_rate: float
-    lag: int
-    requested: int
-    ready: int
-    needed: int
-    """Fewest replicas that could serve the arrivals: arrival rate / μ, rounded up."""
-    expected: ExpectedArrivals | None
 
 
 @dataclass(slots=True)
@@ -50,8 +36,8 @@ class LiveState:
     worst_s: float = 0.0
     seconds: dict[int, Second] = field(default_factory=dict)
     """Second since 1970 → events finished in it; the newest HISTORY."""
-    sums: deque[TickSums] = field(default_factory=lambda: deque(maxlen=HISTORY))
-    """Totals of the ticks that observed the partitions."""
+    sums: deque[tuple[TickRecord, float, int]] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    """Ticks that observed the partitions, but without these, with the arrival rate in events/s and the lag of all."""
     newest: TickRecord | None = None
     """The newest tick, with or without partitions."""
     tick: TickRecord | None = None
@@ -75,8 +61,6 @@ class LiveState:
     incidents: deque[str] = field(default_factory=lambda: deque(maxlen=5))
     moved: int = 0
     """Partitions moved by all plans."""
-    moving_plans: int = 0
-    """Number of plans that moved a partition."""
     pauses_s: dict[int, float] = field(default_factory=dict)
     """Epoch of the plan → longest time for which a partition that it moved was not served, as replicas report it."""
     decisions: Decisions = field(default_factory=Decisions)
@@ -135,7 +119,6 @@ class LiveState:
             case PlanWritten():
                 self.plans.append(msgspec.structs.replace(entry, assignment=None))
                 self.moved += entry.moved
-                self.moving_plans += entry.moved > 0
                 self.owners, self.is_assigned = dict(entry.assignment or {}), bool(entry.assignment)
             case ReplicaChanged():
                 self._record_change(entry)
@@ -149,10 +132,7 @@ class LiveState:
             return
         self.tick = tick
         rate, lag = sum(one.arrival_rate for one in tick.partitions), sum(one.lag for one in tick.partitions)
-        needed = max(1, ceil(rate / tick.service_rate)) if tick.service_rate > 0 else 0
-        self.sums.append(
-            TickSums(tick.at_us, rate, lag, tick.requested_replicas, tick.ready_replicas, needed, tick.expected)
-        )
+        self.sums.append((msgspec.structs.replace(tick, partitions=(), alternatives=()), rate, lag))
         known = {one.partition: one.owner or "" for one in tick.partitions}
         if self.is_assigned:  # the tick's owners precede its own decision
             known = {number: self.owners.get(number, owner) for number, owner in known.items()}

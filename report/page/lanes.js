@@ -42,7 +42,7 @@ class Lanes {
       const lane = this.replicas.get(name);
       if (this.list.children[place] !== lane) this.list.insertBefore(lane, this.list.children[place] ?? null);
     });
-    const most = Math.max(1, ...Object.values(held)), least = Math.min(15, 180 / most - 2);
+    const most = Math.max(1, ...Object.values(held)), least = Math.min(15, 225 / most - 2);
     for (const [number, row] of partitions) this.drawBlock(number, row, state, mu, top, least);
     for (const [number, block] of this.blocks) if (!(number in (state.partitions ?? {}))) { block.remove(); this.blocks.delete(number); }
     for (const [number, from] of before) this.slide(this.blocks.get(number), from);

@@ -2,7 +2,6 @@
 
 import gzip
 import threading
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,6 @@ from rich.console import Console
 
 from tailpack.cli.options import NoBrowser
 from tailpack.errors import TailpackError
-
-RECORDING: str = ".gz"
 
 
 def view(
@@ -38,26 +35,18 @@ def view(
     if not places:
         raise TailpackError("name the folder of a run, such as out/NAME, or use --demo")
     console = Console(stderr=True)
-    recordings, others = list[page.Recording](), list[page.OtherPolicies]()
+    recordings = list[page.Recording]()
     for place in places:
-        if place.suffix == RECORDING:
+        if place.suffix == ".gz":
             recordings += page.load_recordings(place)
             continue
         with console.status(f"reading {place}"):
             recordings.append(page.Recording(place.resolve().name, page.frames_of(place)))
-        if len(others) == len(recordings) - 1:
-            others.append(page.OtherPolicies(place))
     if save is not None:
-        for recording, place in zip(recordings, places, strict=False):
-            if place.suffix != RECORDING:
-                recording.others = page.simulate_others(place)
         save.write_bytes(gzip.compress(msgspec.json.encode(recordings), mtime=0))
         console.print(f"saved: {save}", highlight=False, soft_wrap=True)
         return
-    with ExitStack() as until_end:
-        for one in others:
-            until_end.callback(one.close)
-        address = until_end.enter_context(page.serving(page.Viewer(recordings, others).respond))
+    with page.serving(page.Viewer(recordings).respond) as address:
         Console().print(f"{address} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
         if not no_browser:
             page.open_browser(address, console)

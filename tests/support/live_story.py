@@ -1,6 +1,5 @@
 """Journal entries of a small group, and a live process whose records a test decides."""
 
-from functools import partial
 from typing import Any
 
 from autoscaler.page.feed import Feed
@@ -8,7 +7,6 @@ from autoscaler.page.snapshot import snapshot
 from autoscaler.page.state import LiveState
 from contracts.journal import PartitionState, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.pages import WebServer
-from tailpack.view import respond_live
 
 SECOND = 1_000_000
 
@@ -64,6 +62,6 @@ class Story:
 
     def serve(self, port: int = 0) -> WebServer:
         """Serve the page."""
-        server = WebServer(partial(respond_live, Feed(self.read)), port)
+        server = WebServer(Feed(self.read).respond, port)
         server.start()
         return server

@@ -20,10 +20,8 @@ REQUEST_DEADLINE_S: Final = 10.0
 """Longest time that a connection may stay open, so that no client occupies a thread for ever."""
 MAX_CONNECTIONS: Final = 64
 """Most open connections. A further connection closes the oldest, so that a new client (a health probe) is answered."""
-MAX_STREAMS: Final = 16
-"""Most answers that are streamed at the same time. A further one is refused with 503."""
-STREAM_WRITE_S: Final = 2.0
-"""Longest time to write a part of a stream. A client that reads more slowly is disconnected."""
+MAX_STREAMS: Final = 16  # most answers that are streamed at the same time; a further one is refused with 503
+STREAM_WRITE_S: Final = 2.0  # longest time to write a part of a stream; a slower client is disconnected
 STREAM_BUFFER: Final = 65_536  # bytes that the system holds for a client that does not read
 MAX_SHOWN_PATH: Final = 80  # characters of an unknown path in the answer
 POLL_S: Final = 0.1  # longest wait of `close` for the listening thread, s

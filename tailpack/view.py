@@ -42,8 +42,7 @@ def head_of(run: RunInfo) -> dict[str, Any]:
 
 def frames_of(folder: Path) -> list[tuple[int, dict[str, Any]]]:
     """Return the frames of a run: time in µs, and patch to the frame before. Raises ReportError, TailpackError."""
-    run = load_run(folder)
-    entries = load_journal(folder)
+    run, entries = load_run(folder), load_journal(folder)
     if not entries:
         raise TailpackError(f"{folder}: journal.parquet is missing or empty; choose a run with an autoscaler")
     state, head = LiveState(run.latency_target_s), head_of(run)
@@ -51,8 +50,7 @@ def frames_of(folder: Path) -> list[tuple[int, dict[str, Any]]]:
     from_us = min(run.started_us or 0, entries[0].at_us)
     until_us = max(entries[-1].at_us, int(done_us[-1]) if len(done_us) else from_us)
     step_us = max(FRAME_US, (until_us - from_us) // MAX_FRAMES)
-    frames: list[tuple[int, dict[str, Any]]] = []
-    before: dict[str, Any] = {}
+    frames, before = list[tuple[int, dict[str, Any]]](), dict[str, Any]()
     entry = event = 0
     for now_us in range(from_us, until_us + step_us, step_us):
         while entry < len(entries) and entries[entry].at_us <= now_us:

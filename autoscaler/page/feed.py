@@ -19,10 +19,8 @@ from contracts.journal import JournalEntry
 from contracts.pages import Answer, not_found
 from contracts.progress import Progress
 
-INTERVAL_S: Final = 0.5
-"""Shortest time between two differences."""
-HEARTBEAT_S: Final = 10.0
-"""Time without a difference after which a comment is sent, so that both sides notice a broken connection."""
+INTERVAL_S: Final = 0.5  # shortest time between two differences
+HEARTBEAT_S: Final = 10.0  # time without a difference after which a comment is sent: a broken connection is noticed
 KEPT_DIFFERENCES: Final = 120
 """Number of the newest differences that a client which reconnects can ask for. An older client gets the whole state."""
 RETRY_MS: Final = 1000

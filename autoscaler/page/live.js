@@ -1,6 +1,6 @@
 const config = JSON.parse(document.getElementById("config").textContent);
 const $ = id => document.getElementById(id);
-const KEPT_FRAMES = 7200, CHECKPOINT = 120, WINDOW_S = 60;
+const KEPT_FRAMES = 7200, WINDOW_S = 60;
 const timeOf = at => (at < -.01 ? "−" : "") + clock(Math.round(Math.abs(at) * 100) / 100);
 
 // A JSON merge patch (RFC 7386), applied in place.
@@ -15,12 +15,12 @@ function merge(into, patch) {
 
 // A run: its patches by time, and the state at a cursor.
 class Run {
-  constructor(name) { Object.assign(this, { name, frames: [], checkpoints: [], base: {}, state: {}, at: -1, lanes: new Lanes() }); }
+  constructor(name) { Object.assign(this, { name, frames: [], base: {}, state: {}, at: -1, lanes: new Lanes() }); }
   get origin() { return (this.start_us ?? (this.state.first_us || this.state.now_us || 0)) / 1e6; }
   get first() { return this.frames.length ? this.frames[0].us / 1e6 - this.origin : 0; }
   get last() { return this.frames.length ? this.frames.at(-1).us / 1e6 - this.origin : 0; }
   restart(state) {
-    Object.assign(this, { frames: [], checkpoints: [], base: {}, state: {}, at: -1, start_us: undefined });
+    Object.assign(this, { frames: [], base: {}, state: {}, at: -1, start_us: undefined });
     this.push(state);
   }
   push(patch) {
@@ -28,23 +28,15 @@ class Run {
     this.frames.push({ us: patch.now_us ?? this.frames.at(-1).us, patch });
     if (this.frames.length > KEPT_FRAMES) {
       for (const frame of this.frames.splice(0, KEPT_FRAMES / 10)) merge(this.base, structuredClone(frame.patch));
-      Object.assign(this, { checkpoints: [], state: structuredClone(this.base), at: -1 });
+      Object.assign(this, { state: structuredClone(this.base), at: -1 });
     }
   }
   seek(second) {
     const us = (second + this.origin) * 1e6 + 1000;
     let to = this.frames.findLastIndex(frame => frame.us <= us);
     to = Math.max(to, this.frames.length ? 0 : -1);
-    if (to < this.at) {
-      const number = Math.floor(to / CHECKPOINT);
-      this.state = structuredClone(number > 0 && this.checkpoints[number] || this.base);
-      this.at = number > 0 && this.checkpoints[number] ? number * CHECKPOINT - 1 : -1;
-    }
-    while (this.at < to) {
-      this.at++;
-      if (this.at % CHECKPOINT === 0) this.checkpoints[this.at / CHECKPOINT] ??= structuredClone(this.state);
-      merge(this.state, structuredClone(this.frames[this.at].patch));
-    }
+    if (to < this.at) Object.assign(this, { state: structuredClone(this.base), at: -1 });
+    while (this.at < to) merge(this.state, structuredClone(this.frames[++this.at].patch));
   }
 }
 

@@ -13,8 +13,6 @@ PHASES: Final = {
     ReplicaChange.REQUESTED: "starting", ReplicaChange.STARTED: "starting", ReplicaChange.READY: "ready",
     ReplicaChange.ADOPTED: "ready", ReplicaChange.DRAINED: "draining", ReplicaChange.START_FAILED: "dead",
 }  # fmt: skip
-
-
 MAX_MOVES: Final = 50
 
 
@@ -23,12 +21,11 @@ def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
 
     more: further keys, such as title and phase.
     """
-    tick, newest, target_s = state.tick, state.newest, state.latency_target_s
-    pauses = state.pauses_s
+    tick, newest, pauses = state.tick, state.newest, state.pauses_s
     found: dict[str, Any] = {
         "now_us": now_us,
         "first_us": state.first_us or 0,
-        "target_s": target_s,
+        "target_s": state.latency_target_s,
         "done": state.done,
         "in_time": state.in_sla,
         "policy": newest.policy if newest else "",
@@ -58,14 +55,12 @@ def _partitions(state: LiveState) -> dict[str, list[Any]]:
     waiting: dict[str, int] = {}
     for number, owner in state.owners.items():
         waiting[owner] = waiting.get(owner, 0) + (loads[number].lag if number in loads else 0)
-    rate = state.tick.service_rate if state.tick else 0.0
+    service_rate = state.tick.service_rate if state.tick else 0.0
     rows = {}
     for number, owner in sorted(state.owners.items()):
-        load = loads.get(number)
-        wait_s = waiting[owner] / rate if rate and load and load.lag > 0 else 0.0
-        rows[str(number)] = [
-            owner, round(load.arrival_rate, 1) if load else 0, load.lag if load else 0, round(wait_s * 1e3)
-        ]  # fmt: skip
+        rate, lag = (loads[number].arrival_rate, loads[number].lag) if number in loads else (0.0, 0)
+        wait_s = waiting[owner] / service_rate if service_rate and lag > 0 else 0.0
+        rows[str(number)] = [owner, round(rate, 1), lag, round(wait_s * 1e3)]
     return rows
 
 

@@ -44,13 +44,7 @@ class ReportInputs:
         return [word for name, value in options if value is not None for word in (name, str(value))]
 
 
-def make_report(
-    source: str,
-    inputs: ReportInputs,
-    console: Console,
-    *,
-    master: str,
-) -> Path:
+def make_report(source: str, inputs: ReportInputs, console: Console, *, master: str) -> Path:
     """Report on the run in the folder `source`, or on the given events; return the folder. Raises TailpackError."""
     folder = Path(source)
     if inputs.events is not None:

@@ -143,10 +143,11 @@ class LiveAutoscaler:
                 record=record, problems=self._problems, metrics=self._metrics, warn=warn,
             )  # fmt: skip
             self._group, policy = self._acting.group, self._acting.limit(policy)
+            # alerts count who acts: an observer is no autoscaler of the group
+            self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
         else:
             self._group = ObservedGroup.of(connection, settings, self._offsets, self._problems)
             self._metrics.add(vars(observed_group).values())
-        self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
         self._decisions = LiveJournal(
             record, self._group.status, policy.name, self._problems, act=settings.act, say=log.info
         )

@@ -48,6 +48,6 @@ class Consumers:
             return None
         times = self.times if self.by == "assigned" else {}  # which become those of the group
         settings = AutoscalerSettings(
-            policy="static", state_dir="", consumers=self.by, replica_command="payment", **times
+            policy="static", state_dir="unused", consumers=self.by, replica_command="payment", **times
         )
         return (Leader if self.by == "led" else Planner)(connection, settings)

@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import Request, urlopen
@@ -29,17 +29,6 @@ OFFSET: Final = "kafka_topic_partition_current_offset{{topic={topic}}}"
 GROUP: Final = "{{consumergroup={group},topic={topic}}}"
 
 
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """A trace from Prometheus."""
-
-    path: Path
-    missing: int
-    """Number of samples that were missing, not a number or negative. They count as no events."""
-    samples: int
-    notes: tuple[str, ...]
-    """One sentence about missing samples, one about resets of the counter; empty if there were none."""
-
-
 class Range(msgspec.Struct, frozen=True, kw_only=True):
     """A server, and the times for which it is asked."""
 
@@ -53,7 +42,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
     def points(self) -> int:
         """Number of times. Each stands for the step before it. Raises InvalidSettingsError if there is none."""
         if self.duration_s < self.step_s:
-            raise InvalidSettingsError([f"{self.duration_s:g} s are shorter than one step of {self.step_s} s"])
+            _fail(f"{self.duration_s:g} s are shorter than one step of {self.step_s} s")
         return int(self.duration_s // self.step_s)
 
     @property
@@ -78,36 +67,32 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
             values = {"query": query, "start": start_s, "end": end_s, "step": self.step_s}
             for partition, samples in _series(_get(self.url, values), query).items():
                 if partition * self.points * self.step_s >= MAX_CELLS:
-                    long = f"partition {partition} over {self.duration_s:g} s is too large"
-                    raise InvalidSettingsError([f"{long}; use a part of it"])
+                    _fail(f"partition {partition} over {self.duration_s:g} s is too large; use a part of it")
                 own = found.setdefault(partition, np.full(self.points, np.nan))
                 for at_s, text in samples:
                     own[round((at_s - self.start_s) / self.step_s)] = _value(text)
             announce((last + 1) / self.points)
         if not any(np.isfinite(own).any() for own in found.values()):
-            empty = f"Prometheus has no sample for {query!r} in this range"
-            raise InvalidSettingsError([f"{empty}; check the query and the range"])
+            _fail(f"Prometheus has no sample for {query!r} in this range; check the query and the range")
         nothing = np.full(self.points, np.nan)
         return np.stack([found.get(number, nothing) for number in range(max(found) + 1)], axis=1)
 
 
 def import_rates(
     asked: Range, query: str, path: Path, *, topic: str = "", announce: Callable[[float], None] = lambda _: None
-) -> Imported:
+) -> list[str]:
     """Write the rates of a query, in events per second, as a trace to `path` (Parquet).
 
     query: gives one series with the label `partition` for each partition, or one series without it; empty: the rate of
-    `topic` as kafka-exporter measures it. Raises InvalidSettingsError if Prometheus does not answer, refuses the
-    query, or has no sample.
+    `topic` as kafka-exporter measures it. Returns a sentence about missing samples, and one about resets of the
+    counter, if there are any. Raises InvalidSettingsError if Prometheus does not answer or refuses the query.
     """
     series = OFFSET.format(topic=msgspec.json.encode(topic).decode())
     table, notes = asked.read(query or f"sum by ({PARTITION}) (rate({series}{asked.window}))", announce), []
     wrong = ~(np.isfinite(table) & (table >= 0))
     table[wrong] = 0.0
     if table.max() > MAX_EVENTS:
-        raise InvalidSettingsError(
-            [f"{query!r} has {table.max():.3g} events/s; it must be a rate, at most {MAX_EVENTS:,}"]
-        )
+        _fail(f"{query!r} has {table.max():.3g} events/s; it must be a rate, at most {MAX_EVENTS:,}")
     _write(path, _counts(table, asked.step_s))
     if wrong.any():
         what = f"{int(wrong.sum()):,} of {wrong.size:,} samples are missing, first {_place(asked, wrong)}"
@@ -118,7 +103,7 @@ def import_rates(
         if places := [f"{number}" for number, count in enumerate(resets) if count > 0]:
             what = f"the offsets went back {int(np.nansum(resets)):,} times, in partitions {', '.join(places)}"
             notes.append(f"{what}; each time, events between two samples are not counted")
-    return Imported(path=path, missing=int(wrong.sum()), samples=wrong.size, notes=tuple(notes))
+    return notes
 
 
 def service_rate(asked: Range, topic: str, group: str) -> float:
@@ -145,8 +130,12 @@ def service_rate(asked: Range, topic: str, group: str) -> float:
     samples = [*each, *rates[own_each[:, None] & behind & ~one[:, None]]]
     if len(samples) < MIN_SAMPLES:
         never = f"the group {group} was never behind for long enough to show how fast a replica serves"
-        raise InvalidSettingsError([f"--service-time auto: {never}; give a number: --service-time 5ms"])
+        _fail(f"--service-time auto: {never}; give a number: --service-time 5ms")
     return float(np.median(samples))
+
+
+def _fail(problem: str, cause: BaseException | None = None) -> NoReturn:
+    raise InvalidSettingsError([problem]) from cause
 
 
 def _place(asked: Range, mask: Any) -> str:
@@ -156,7 +145,7 @@ def _place(asked: Range, mask: Any) -> str:
 
 def _get(url: str, values: Mapping[str, Any]) -> Any:
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InvalidSettingsError([f"--prometheus {url!r}: must begin with http:// or https://"])
+        _fail(f"--prometheus {url!r}: must begin with http:// or https://")
     token = os.environ.get(TOKEN, "")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     request = Request(f"{url.rstrip('/')}/api/v1/query_range", urlencode(values).encode(), headers)  # noqa: S310  http only
@@ -168,21 +157,17 @@ def _get(url: str, values: Mapping[str, Any]) -> Any:
             body = error.read(MAX_BYTES)
         if error.code in (401, 403):
             what = "is no longer accepted" if token else "is missing"
-            raise InvalidSettingsError(
-                [f"{url} refuses access ({error.code} {error.reason}): the token in {TOKEN} {what}"]
-            ) from error
+            _fail(f"{url} refuses access ({error.code} {error.reason}): the token in {TOKEN} {what}", error)
     except (URLError, OSError, ValueError) as error:
-        raise InvalidSettingsError(
-            [f"Prometheus at {url} does not answer ({getattr(error, 'reason', error)})"]
-        ) from error
+        _fail(f"Prometheus at {url} does not answer ({getattr(error, 'reason', error)})", error)
     try:
         found = msgspec.json.decode(body)
         if found["status"] == "success":
             return found["data"]
         reason = found["error"]
     except (*DECODE_ERRORS, KeyError, TypeError) as error:
-        raise InvalidSettingsError([f"{url} did not answer as Prometheus does"]) from error
-    raise InvalidSettingsError([f"Prometheus refuses the query: {' '.join(str(reason).split())[:300]}"])
+        _fail(f"{url} did not answer as Prometheus does", error)
+    _fail(f"Prometheus refuses the query: {' '.join(str(reason).split())[:300]}")
 
 
 def _series(data: Any, query: str) -> dict[int, Any]:
@@ -192,8 +177,7 @@ def _series(data: Any, query: str) -> dict[int, Any]:
     for one in series:
         label = one["metric"].get(PARTITION, "0" if len(series) == 1 else "")
         if not (label.isdecimal() and len(label) < 6) or int(label) in found:
-            hint = f"use sum by ({PARTITION}) (…)"
-            raise InvalidSettingsError([f"{query!r} must give one series for each partition; {hint}"])
+            _fail(f"{query!r} must give one series for each partition; use sum by ({PARTITION}) (…)")
         found[int(label)] = one["values"]
     return found
 

@@ -61,11 +61,10 @@ class Traffic:
         end_s, past_s = time.time() // step_s * step_s, _seconds("--past", self.past)
         asked = Range(url=self.prometheus, end_s=end_s, duration_s=past_s, step_s=int(step_s))
         with progress("importing, %", 100) as update:
-            found = import_rates(
+            notes += import_rates(
                 asked, self.query, path, topic=self.topic, announce=lambda part: update(completed=100 * part)
             )
-        notes += found.notes
-        return found.path, service_rate(asked, self.topic, self.group) if auto else 0.0
+        return path, service_rate(asked, self.topic, self.group) if auto else 0.0
 
     def _record(self, path: Path, auto: bool) -> Path:
         """Record the existing events, and observe the group meanwhile."""

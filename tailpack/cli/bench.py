@@ -19,11 +19,7 @@ from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
 
 Repeat = Annotated[int, typer.Option(min=1, help="How often each case is measured.")]
-COMMON: Final = {
-    "repeat": (Repeat, 1),
-    "into": (Into, None),
-    "as_json": (AsJson, False),
-}
+COMMON: Final = {"repeat": (Repeat, 1), "into": (Into, None), "as_json": (AsJson, False)}
 
 
 def command(kind: type[Benchmark]) -> Callable[..., None]:

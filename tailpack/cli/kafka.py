@@ -102,8 +102,7 @@ def create(
     ] = 0,
     pipeline_partitions: PipelinePartitions = None,
     outputs: Annotated[
-        list[str] | None,
-        typer.Option("--output", help="With --config: topic that the replicas may write. Repeatable."),
+        list[str] | None, typer.Option("--output", help="With --config: topic that the replicas may write. Repeatable.")
     ] = None,
     users: Annotated[
         list[str] | None,

@@ -108,8 +108,7 @@ Duration = Annotated[
     typer.Option("--duration", metavar="TIME", parser=_seconds, help="Send only the first part of the load: 90s, 2m."),
 ]
 PipelinePartitions = Annotated[
-    int | None,
-    typer.Option(min=1, max=1_000, help="Partitions of each topic keyed by order; default: the scenario's."),
+    int | None, typer.Option(min=1, max=1_000, help="Partitions of each topic keyed by order; default: the scenario's.")
 ]
 Trace = Annotated[
     Path | None,
@@ -123,9 +122,7 @@ Out = Annotated[Path, typer.Option("--out", help="Folder in which each run gets 
 Into = Annotated[
     Path | None,
     typer.Option(
-        "--into",
-        help="Folder for the file of results. Cases in this file are not measured again.",
-        callback=_folder,
+        "--into", help="Folder for the file of results. Cases in this file are not measured again.", callback=_folder
     ),
 ]
 AsJson = Annotated[

@@ -12,6 +12,7 @@ from foreign_group import NAMES, ForeignGroup, carried_out, plan, rebalances, se
 from kafka_helpers import DEADLINE_S, admin, wait_for
 from secured_broker import secured_kafka
 
+from autoscaler.live.foreign import packed
 from autoscaler.live.foreign.inspection import inspect
 from autoscaler.live.foreign.members import Replicas
 from autoscaler.live.foreign.planner import Planner
@@ -40,7 +41,10 @@ def planning(group: ForeignGroup, session_s: float = 6.0, connection: Connection
 
 @pytest.mark.parametrize(
     ("client", "plans"),
-    [("java", 50), *(pytest.param(name, 200, marks=pytest.mark.long) for name in ("librdkafka", "java", "franz-go"))],
+    [
+        ("java", 50),
+        *(pytest.param(*one, marks=pytest.mark.long) for one in (("librdkafka", 200), ("java", 200), ("franz-go", 50))),
+    ],
 )
 def test_brokers_follow_every_plan_and_consumers_serve_every_event(client, plans, planned_kafka, namespace, tmp_path):
     draw = random.Random(1)
@@ -81,6 +85,23 @@ def test_a_restart_of_the_planner_moves_nothing_and_after_its_death_the_brokers_
         with planning(group) as planner:
             assert carried_out(planner, group, plan(3, lopsided.assignment or {}))
         assert group.events_after_revocation() == 0
+
+
+def test_a_plan_too_long_for_one_rack_id_is_carried_by_several_members(planned_kafka, namespace, tmp_path, monkeypatch):
+    group = ForeignGroup(planned_kafka, namespace, tmp_path / "group", "librdkafka", "consumer", partitions=100)
+    with group, planning(group) as planner:
+        group.start(*NAMES)
+        wait_for(lambda: len(planner.view.members) == len(NAMES), "all members")
+        draw = random.Random(1)
+        for epoch, longest in enumerate([164, 1000, 1000, 172] * 3, start=1):
+            monkeypatch.setattr(packed, "LONGEST", longest)
+            record = plan(epoch, {number: draw.choice(NAMES) for number in range(group.partitions)})
+            assert carried_out(planner, group, record)
+            assert (len(planner._newest) == 1) == (longest == 1000)
+        before, generation = rebalances(group), planner.view.generation
+        with planning(group) as standby:
+            assert carried_out(standby, group, record)
+            assert (rebalances(group), standby.view.generation) == (before, generation)
 
 
 def test_a_proved_death_is_handled_at_once_and_an_unplanned_consumer_gets_nothing(planned_kafka, namespace, tmp_path):

@@ -1,4 +1,4 @@
-"""Groups that a Leader refuses, leaves or takes over, and missing rights."""
+"""Groups that a Leader refuses, leaves or takes over, missing rights, and the end of a coordinator."""
 
 import asyncio
 import json
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaError
+from cluster_helpers import bootstrap, coordinator_of, wait_until_whole
 from confluent_kafka import Consumer
 from foreign_group import NAMES, ForeignGroup, carried_out, leading, plan, planned, rebalances, settings_of
 from kafka_helpers import wait_for
@@ -153,3 +154,20 @@ def test_missing_rights_are_one_line_and_the_printed_ones_suffice_over_tls(secur
             wait_for(lambda: len(leader.view.members) == len(NAMES), "all members")
             wanted = {number: NAMES[number % 3] for number in range(group.partitions)}
             assert carried_out(leader, group, plan(1, wanted))
+
+
+def test_the_next_coordinator_keeps_the_plan_and_follows_further_ones(cluster, namespace, tmp_path):
+    group = ForeignGroup(bootstrap(cluster), namespace, tmp_path / "group")
+    with group, leading(group, session_s=30) as leader:
+        group.start(*NAMES)
+        wait_for(lambda: len(leader.view.members) == len(NAMES), "all members")
+        group.load()
+        wanted = {number: NAMES[number % 3] for number in range(group.partitions)}
+        assert carried_out(leader, group, plan(1, wanted))
+        wait_until_whole(cluster)
+        cluster.kill(coordinator_of(cluster, group.name))
+        moved = {number: NAMES[(number + 1) % 3] for number in range(group.partitions)}
+        assert carried_out(leader, group, plan(2, moved), deadline_s=200)
+        cluster.start()
+        assert group.served()
+        assert group.events_after_revocation() == 0

@@ -11,15 +11,7 @@ from contracts.plan import Eviction, PlanRecord
 from contracts.progress import Progress, Rebalance, RebalanceKind, ReplicaState
 
 REBALANCE = Rebalance(
-    generation=2,
-    epoch=1,
-    kind=RebalanceKind.PLAN,
-    members=2,
-    moved=1,
-    taken=1,
-    released=1,
-    pause_us=9,
-    at_us=9,
+    generation=2, epoch=1, kind=RebalanceKind.PLAN, members=2, moved=1, taken=1, released=1, pause_us=9, at_us=9
 )
 
 

@@ -16,7 +16,7 @@ from confluent_kafka import ConsumerGroupType
 from autoscaler.live.foreign.broker_settings import brokers_without_assignor
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
 from autoscaler.live.foreign.leader import BY_BROKERS
-from autoscaler.live.foreign.planner import CLASSIC
+from autoscaler.live.foreign.planner import CARRIERS, CLASSIC
 from autoscaler.live.foreign.wire import PLANNER, PROTOCOL_TYPE
 from autoscaler.live.kafka import describe_group
 from autoscaler.live.settings import AutoscalerSettings
@@ -51,7 +51,7 @@ def inspect(connection: Connection, settings: AutoscalerSettings) -> tuple[str, 
     if consumers == "ours":
         return consumers, f"scales group {group}, whose members follow plans by themselves"
     if consumers == "assigned":
-        members = found[5] if not by_broker else [one for one in described.members if one.member_id != PLANNER]
+        members = found[5] if not by_broker else [one for one in described.members if one.member_id not in CARRIERS]
         return consumers, _assigned(connection, group, len(members), is_classic=not by_broker and bool(members))
     if reason := BY_BROKERS if by_broker else _why_not(found, settings.led_protocols):
         raise PreflightError(f"group {group} cannot be led: {reason}")

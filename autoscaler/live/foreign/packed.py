@@ -1,16 +1,19 @@
-"""The plan in the rack id of a planner. java/Plan.java describes the format, and reads it."""
+"""The plan in the rack ids of planners. java/Plan.java describes the format, and reads it."""
 
 import base64
 import hashlib
 import struct
 import zlib
 from binascii import Error as Base64Error
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from operator import itemgetter
 from typing import Final
 
 PREFIX: Final = "tailpack-plan:1:"
 LONGEST: Final = 32_767
 """Longest string in a request, bytes. A broker closes the connection after a longer one."""
+MOST_PARTS: Final = 4
 KEY_SIZE: Final = 6
 _TOPIC: Final = struct.Struct(">16sI")
 
@@ -35,6 +38,31 @@ def pack(number: int, owners: Owners) -> str:
     for part in (head, bytes(one >> 8 for one in places), bytes(one & 0xFF for one in places)):
         packed += packer.compress(part) + packer.flush(zlib.Z_FULL_FLUSH)  # each part gets a code of its own
     return f"{PREFIX}{number}:{base64.b64encode(packed + packer.flush()).decode()}"
+
+
+def split(number: int, owners: Owners) -> list[str]:
+    """Return the rack ids of a plan: one, or several with a part of it each. Empty: MOST_PARTS do not suffice."""
+    total = sum(map(len, owners.values()))
+    for parts in range(1, MOST_PARTS + 1):
+        size = -(-total // parts)
+        racks = [pack(number, _part(owners, range(first, first + size))) for first in range(0, total, size)]
+        if max(map(len, racks)) <= LONGEST:
+            return racks
+    return []
+
+
+def _part(owners: Owners, kept: range) -> Owners:
+    place = count()
+    return {topic: [key if next(place) in kept else b"" for key in of] for topic, of in owners.items()}
+
+
+def join(racks: Iterable[str]) -> tuple[int, dict[bytes, list[bytes]]]:
+    """Return the number and the owners of the newest plan in these rack ids, see `unpack`."""
+    newest, owners = -1, dict[bytes, list[bytes]]()
+    for number, part in sorted(map(unpack, racks), key=itemgetter(0)):
+        known, newest = (owners if number == newest else {}), number
+        owners = {topic: [*map(max, of, known.get(topic, of))] for topic, of in part.items()}
+    return newest, owners
 
 
 def unpack(rack: str) -> tuple[int, dict[bytes, list[bytes]]]:

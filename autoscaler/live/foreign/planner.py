@@ -2,7 +2,9 @@
 
 The plan is in the member's rack id, where the assignor on the brokers reads it. Only a change of topics makes a broker
 assign again, so each plan comes with the name of another topic, which does not exist. Plan and topic are in one
-heartbeat. A restart within the session uses the same member id, rack id and topic, and moves nothing.
+heartbeat. A restart within the session uses the same member id, rack id and topic, and moves nothing. If the plan is
+longer than a rack id, further members carry parts of it. They publish first, without another topic, so nothing moves
+before the last part is there.
 """
 
 import asyncio
@@ -18,7 +20,7 @@ from autoscaler.live.foreign import wire
 from autoscaler.live.foreign.broker_settings import configure_group
 from autoscaler.live.foreign.members import ASSIGNED, Member, assign
 from autoscaler.live.foreign.membership import RETRY_S, Membership, View
-from autoscaler.live.foreign.packed import LONGEST, key_of, pack, unpack
+from autoscaler.live.foreign.packed import MOST_PARTS, join, key_of, split
 from autoscaler.live.foreign.wire import PLANNER, Partitions, Subscription
 from contracts.clock import monotonic_s
 from contracts.plan import PlanRecord
@@ -28,6 +30,8 @@ POLL_S: Final = 0.05
 POLLING_S: Final = 5.0
 """Longest time for which the group is read at `POLL_S`."""
 LEAVE: Final = -1
+CARRIERS: Final = (PLANNER, *(f"{PLANNER}-{number}" for number in range(2, MOST_PARTS + 1)))
+"""Ids of the members that carry parts of the plan."""
 UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND, FENCED_MEMBER_EPOCH = 25, 69, 110
 CLASSIC: Final = "use the classic protocol; set consumers = led, or group.protocol=consumer at the consumers"
 
@@ -40,12 +44,14 @@ class Planner(Membership):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._connection = arguments[0]
-        self._epoch = 0
-        """Epoch of this member, which the next heartbeat must repeat; 0: join."""
+        self._epochs: dict[str, int] = {}
+        """Carrier → its epoch, which its next heartbeat must repeat; 0 or missing: join."""
         self._number, self._owners = 0, Owners()
-        self._carried = ""
-        self._racks = deque[str](maxlen=8)
-        """The last rack ids that were sent. The answer to the newest one may have been lost."""
+        self._newest: list[str] = []
+        """Rack ids of the newest plan."""
+        self._carried: list[str] = []
+        self._racks = deque[str](maxlen=8 * MOST_PARTS)
+        """The last rack ids that were sent. The answers to the newest ones may have been lost."""
         self._counts: dict[str, int] = {}
         """Topic → number of partitions."""
         self._ids: dict[str, bytes] = {}
@@ -63,7 +69,7 @@ class Planner(Membership):
                 await self._coordinator.send(wire.BEAT, member.id, LEAVE, None, None, -1, None, None, None, None, {})
 
     async def _leave(self) -> None:
-        await self._remove([Member(PLANNER)])
+        await self._remove([Member(carrier) for carrier in self._epochs])
 
     async def _serve(self) -> None:
         configuring = asyncio.ensure_future(self._configure())  # without a controller it takes longer than a session
@@ -98,37 +104,39 @@ class Planner(Membership):
             return True
         if for_code(found[0]) is not NoError:
             raise for_code(found[0])(self._coordinator.group)
-        carried = next((one[2] or "" for one in found[7] if one[0] == PLANNER), None)
+        racks = {one[0]: one[2] or "" for one in found[7] if one[0] in CARRIERS}
+        carried = [racks[carrier] for carrier in CARRIERS if racks.get(carrier)]
         if self._is_of_another(carried):
             self.is_fenced = True
             return True
-        listed = [one for one in found[7] if one[0] != PLANNER]
+        listed = [one for one in found[7] if one[0] not in CARRIERS]
         members = [self._member(one) for one in listed]
         self._counts = await self._coordinator.count_partitions(self._topic, members)
         self._ids |= {name: id_ for one in listed for places in one[8:10] for id_, name, *_ in places[0]}
         targets = {one[0]: _partitions(one[9]) for one in listed}
         plan, replicas = self._given
         given, _ = assign(plan, replicas, members, topic=self._topic, counts=self._counts, previous=targets)
-        owners, is_published = self._owners_of(given, members), bool(carried) and carried == self._racks[-1]
-        if carried is None:
-            self._epoch = 0
-        is_new, self._too_long = owners != self._owners, ""
-        is_due = plan is not None and any(map(any, owners.values())) and (is_new or not (is_published and self._epoch))
+        self._epochs = {carrier: self._epochs.get(carrier, 0) for carrier in racks}
+        owners, is_published = self._owners_of(given, members), bool(carried) and carried == self._newest
+        is_member, is_new, self._too_long = all(self._epochs.values()), owners != self._owners, ""
+        is_due = plan is not None and any(map(any, owners.values())) and (is_new or not (is_published and is_member))
         if is_due and await self._publish(owners, is_new=is_new):
             is_published = False
-        elif self._epoch and monotonic_s() - self._beat_s >= self._settings.heartbeat_s:
-            await self._beat()
+        elif monotonic_s() - self._beat_s >= self._settings.heartbeat_s:
+            for carrier in filter(self._epochs.get, CARRIERS):
+                await self._beat(carrier)
         follows = self._owners_of(targets, members) == owners if is_published and owners == self._owners else None
         return self._see(found, members, targets, plan, follows)
 
-    def _is_of_another(self, carried: str | None) -> bool:
+    def _is_of_another(self, carried: list[str]) -> bool:
         """Return whether another autoscaler has this membership. After a restart, adopt the plan that it carries."""
         if carried and not self._racks:
-            self._racks.append(carried)
-            self._number, self._owners = unpack(carried)
-        is_own = carried in {self._carried, *self._racks}  # after it, any number of publications may have failed
+            self._newest = carried
+            self._racks.extend(carried)
+            self._number, self._owners = join(carried)
+        is_own = {*carried} <= {*self._carried, *self._racks}  # after it, any number of publications may have failed
         self._carried = carried if carried and is_own else self._carried
-        return bool(carried) and not is_own
+        return not is_own
 
     def _see(
         self,
@@ -140,7 +148,7 @@ class Planner(Membership):
     ) -> bool:
         """Update the view. follows: whether the target of the coordinator is the plan; None: it has none yet."""
         at_s, (epoch, target_epoch) = monotonic_s(), found[4:6]
-        listed = [one for one in found[7] if one[0] != PLANNER]
+        listed = [one for one in found[7] if one[0] not in CARRIERS]
         places = {one[0]: _partitions(one[8]) for one in listed}
         settled = bool(follows) and places == targets and {target_epoch} >= {epoch, *(one[3] for one in listed)}
         held = {(topic, number) for of in places.values() for topic, numbers in of.items() for number in numbers}
@@ -164,30 +172,32 @@ class Planner(Membership):
         return settled
 
     async def _publish(self, owners: Owners, *, is_new: bool) -> bool:
-        """Return whether the plan was short enough. A retry repeats its rack id."""
+        """Return whether the plan was short enough. A retry repeats its rack ids."""
         if is_new:
-            rack = pack(self._number + 1, owners)
-            if len(rack) > LONGEST:
-                self._too_long = f"too many members or partitions ({len(rack)} of {LONGEST} bytes); use fewer"
+            if not (racks := split(self._number + 1, owners)):
+                self._too_long = f"too many members or partitions for {MOST_PARTS} rack ids; use fewer"
                 return False
-            self._number += 1
-            self._racks.append(rack)
+            self._number, self._newest = self._number + 1, racks
+            self._racks.extend(racks)
             self._owners, self._published_s = owners, monotonic_s()
-        await self._beat(self._racks[-1], [f"tailpack-plan-{self._number}"])
+        for carrier, rack in reversed([*zip(CARRIERS, self._newest, strict=False)]):
+            topic = f"tailpack-plan-{self._number if carrier == PLANNER else 'part'}"
+            await self._beat(carrier, rack, [topic])
+        await self._remove([Member(carrier) for carrier in self._epochs if carrier in CARRIERS[len(self._newest) :]])
         return True
 
-    async def _beat(self, rack: str | None = None, topics: list[str] | None = None) -> None:
-        joins = self._epoch == 0
-        timeout_ms = round(wire.REQUEST_TIMEOUT_S * 1000) if joins else -1
-        values: Any = PLANNER, self._epoch, None, rack, timeout_ms, topics, None, None, [] if joins else None, {}
+    async def _beat(self, carrier: str, rack: str | None = None, topics: list[str] | None = None) -> None:
+        epoch = self._epochs.get(carrier, 0)
+        timeout_ms = -1 if epoch else round(wire.REQUEST_TIMEOUT_S * 1000)
+        values: Any = carrier, epoch, None, rack, timeout_ms, topics, None, None, None if epoch else [], {}
         answer = await self._coordinator.send(wire.BEAT, *values)
         self._beat_s = monotonic_s()
         if answer.error_code in (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH):
-            self._epoch = 0
+            self._epochs[carrier] = 0
         elif (error := for_code(answer.error_code)) is not NoError:
             raise error(answer.message or self._coordinator.group)
         else:
-            self._epoch = answer.epoch
+            self._epochs[carrier] = answer.epoch
 
     def _member(self, one: Any) -> Member:
         topics = {*filter(None, one[6] or ())}

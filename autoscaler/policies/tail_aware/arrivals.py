@@ -1,7 +1,6 @@
 """The arrivals of the last intervals, by slot: which events wait, and when bursts arrive."""
 
 from collections import deque
-from collections.abc import Iterable
 from math import ceil
 from typing import Final
 
@@ -97,9 +96,9 @@ class ArrivalHistory:
             self.most = max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size)))
             self._window, self._bursts = Window(self.most, slots.shape), Window(self.most, slots.shape[:1])
             self._unusual, whole = 0, len(slots)
-        for interval in _whole_intervals(slots, whole):
-            self._window.append(interval)
-            self._bursts.append(_bursts_in(interval.sum(axis=1)))
+        interval = _fitted(slots, whole)
+        self._window.append(interval)
+        self._bursts.append(_bursts_in(interval.sum(axis=1)))
         return np.asarray(self.last.sum(axis=0))
 
     def begin(self, recent: RecentArrivals | None) -> bool:
@@ -171,15 +170,14 @@ class ArrivalHistory:
         return slots
 
 
-def _whole_intervals(slots: Floats, whole: int) -> Iterable[Floats]:
-    """Divide the slots into intervals of `whole` slots. A tick may come late by some slots, or by intervals."""
-    count = max(1, round(len(slots) / whole))
-    surplus = len(slots) - count * whole
+def _fitted(slots: Floats, whole: int) -> Floats:
+    """Return the newest interval, of `whole` slots. A tick may be early or late, or earlier ones were missed."""
+    surplus = len(slots) - whole
+    if surplus >= whole / 2:
+        return slots[surplus:]
     if surplus > 0:
-        slots = np.concatenate((slots[: surplus + 1].sum(axis=0, keepdims=True), slots[surplus + 1 :]))
-    elif surplus < 0:
-        slots = np.concatenate((np.zeros((-surplus, slots.shape[1])), slots))
-    return slots.reshape(count, whole, -1)
+        return np.concatenate((slots[: surplus + 1].sum(axis=0, keepdims=True), slots[surplus + 1 :]))
+    return np.concatenate((np.zeros((-surplus, slots.shape[1])), slots))
 
 
 def _bursts_in(by_slot: Floats) -> Floats:

@@ -11,11 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from chaos_suite.checker import Commit, Ended, Evidence, Members, Served
 
 OFFSETS: Final = "__consumer_offsets"
-ORDERS: Final = {
-    "shipments.scheduled": "shipped",
-    "notifications.sent": "notified",
-    "dead.letters": "refused",
-}
+ORDERS: Final = {"shipments.scheduled": "shipped", "notifications.sent": "notified", "dead.letters": "refused"}
 LOGS: Final = ("payments.requested", "payments.settled", "autoscaler.journal", *ORDERS)
 CONTROL: Final = ("autoscaler.plans", "autoscaler.progress")
 OFFSET_KEYS: Final = (0, 1)

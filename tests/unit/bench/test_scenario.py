@@ -108,10 +108,7 @@ def test_five_errors_are_five_problems_each_with_file_and_key(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [
-        ("shared-limit", "shared_limits"),
-        ("late-sight", "observation_delay_s, simulation.observation_loss"),
-    ],
+    [("shared-limit", "shared_limits"), ("late-sight", "observation_delay_s, simulation.observation_loss")],
 )
 def test_a_live_run_rejects_settings_that_only_a_simulation_supports(name: str, settings: str) -> None:
     with pytest.raises(InvalidSettingsError) as wrong:

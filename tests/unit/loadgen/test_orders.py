@@ -6,13 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.events import (
-    COUNTRIES,
-    CURRENCIES,
-    MAX_AMOUNT_MINOR,
-    MAX_ORDER_BYTES,
-    MERCHANTS,
-)
+from contracts.events import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS
 from loadgen.orders import Flaw, Orders
 
 numbers = st.integers(0, 2**40)

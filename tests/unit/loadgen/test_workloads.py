@@ -33,10 +33,7 @@ def test_taxi_has_the_counts_of_the_fitted_curve() -> None:
     assert (skewed[:, 8] == np.ceil(counts / 14)).all()
 
 
-@given(
-    st.lists(st.integers(0, 10_000), min_size=1, max_size=5),
-    st.lists(st.integers(0, 50), min_size=1, max_size=6),
-)
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=5), st.lists(st.integers(0, 50), min_size=1, max_size=6))
 def test_divided_totals_are_complete_and_proportional(totals, weights) -> None:
     divided = divide_totals(np.array(totals), np.tile(weights, (len(totals), 1)))
     assert divided.sum(axis=1).tolist() == totals

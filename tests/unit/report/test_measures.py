@@ -6,12 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.simulation.sent_events import replica_minutes
-from report.measures import (
-    in_sla_share,
-    nearest_rank,
-    per_second_packing,
-    percentile_us,
-)
+from report.measures import in_sla_share, nearest_rank, per_second_packing, percentile_us
 
 latencies = st.lists(st.integers(0, 5_000_000), min_size=1, max_size=200)
 

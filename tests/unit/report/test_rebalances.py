@@ -34,9 +34,7 @@ PLANS = [plan(0, 1, "a", "a", "a"), plan(1_000, 2, "a", "b", "c", moved=2)]
 
 def test_the_takeovers_of_a_plan_are_one_rebalance_with_the_longest_pause() -> None:
     (found,) = grouped(
-        change(1, "a", "b", 1_010, 1_040, sent_ms=1_000),
-        change(2, "a", "c", 1_010, 1_060, sent_ms=1_020),
-        plans=PLANS,
+        change(1, "a", "b", 1_010, 1_040, sent_ms=1_000), change(2, "a", "c", 1_010, 1_060, sent_ms=1_020), plans=PLANS
     )
     assert found == RebalanceRecord(at_s=1.06, kind="plan", members=3, moved=2, pause_s=0.038, plan_to_ready_s=0.06), (
         "the event of partition 2 arrived at 1,022 ms and waited for 38 ms, that of partition 1 waited from 1,010 ms on"

@@ -101,13 +101,7 @@ def test_reordered_events_of_a_customer_are_counted_across_partitions() -> None:
 
 
 def test_impossible_times_are_counted_and_described() -> None:
-    events = stored(
-        [
-            event(received_us=2),
-            event(received_us=2, done_us=2_000),
-            event(placed_us=4, received_us=3),
-        ]
-    )
+    events = stored([event(received_us=2), event(received_us=2, done_us=2_000), event(placed_us=4, received_us=3)])
     found = integrity(events, counts_of(events, now_us=1_000), lost=0)
     assert (found.future, found.clock_skew) == (1, {"queueing": 1})
     assert found.suspect == (

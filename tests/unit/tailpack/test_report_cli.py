@@ -44,10 +44,7 @@ def test_a_report_is_computed_unless_kept_is_given(folder: Path, monkeypatch: py
         (("new", "--events", "e"), "new has no run.json"),
         (("small", "--events", "e", "--latency-target-s", "1"), "leave out --latency-target-s"),
         (("small", "--kept", "--events", "e"), "--kept cannot be combined with --events"),
-        (
-            ("small", "--kept", "--format", "csv", "--table", "x"),
-            "--table x: no such table; choose one of run, causes",
-        ),
+        (("small", "--kept", "--format", "csv", "--table", "x"), "--table x: no such table; choose one of run, causes"),
     ],
 )
 def test_options_that_contradict_each_other_are_rejected(

@@ -19,7 +19,7 @@ import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 
 /**
  * Gives each partition to the owner that a plan names. A member that consumes nothing, the planner, carries the plan in
- * its rack id. So this class has no state, no thread and no input but its arguments.
+ * its rack id, or several members carry parts of it. So this class has no state, thread or input but its arguments.
  *
  * <p>A partition without a planned owner that is here stays where it is. If nobody has it, the planned member with the
  * fewest gets it. Other consumers get nothing. Without a planner, partitions are spread evenly, with few moves.
@@ -53,7 +53,7 @@ public final class PlannedUniformAssignor implements ConsumerGroupPartitionAssig
         private final Map<Uuid, int[]> owners = new TreeMap<>();
         private final Map<Uuid, int[]> takers = new HashMap<>();
         private final int[] load;
-        private Plan plan;
+        private final List<Plan> plans = new ArrayList<>(); // the parts of the newest one
 
         Spread(GroupSpec group, SubscribedTopicDescriber topics) {
             this.group = group;
@@ -63,7 +63,8 @@ public final class PlannedUniformAssignor implements ConsumerGroupPartitionAssig
                 String rack = subscription.rackId().orElse("");
                 if (rack.startsWith(Plan.MARK)) {
                     Plan carried = Plan.read(rack);
-                    if (plan == null || carried.number() > plan.number()) plan = carried;
+                    if (!plans.isEmpty() && carried.number() > plans.get(0).number()) plans.clear();
+                    if (plans.isEmpty() || carried.number() == plans.get(0).number()) plans.add(carried);
                 } else {
                     ids.add(member);
                     consumers.add(subscription);
@@ -76,7 +77,7 @@ public final class PlannedUniformAssignor implements ConsumerGroupPartitionAssig
 
         GroupAssignment carryOut() {
             boolean[] isPlanned = new boolean[load.length];
-            if (plan != null) follow(isPlanned);
+            for (Plan plan : plans) follow(plan, isPlanned);
             owners.forEach((topic, of) -> {
                 int[] all = all(topic);
                 int[] planned = Arrays.stream(all).filter(one -> isPlanned[one]).toArray();
@@ -86,7 +87,7 @@ public final class PlannedUniformAssignor implements ConsumerGroupPartitionAssig
             owners.forEach((topic, of) -> {
                 for (int p = 0; p < of.length; p++) if (of[p] < 0) load[of[p] = least(topic)]++;
             });
-            for (int round = 0; plan == null && round < MOST_ROUNDS && evenOut(); round++);
+            for (int round = 0; plans.isEmpty() && round < MOST_ROUNDS && evenOut(); round++);
             return answer();
         }
 
@@ -99,7 +100,7 @@ public final class PlannedUniformAssignor implements ConsumerGroupPartitionAssig
             return of;
         }
 
-        private void follow(boolean[] isPlanned) {
+        private void follow(Plan plan, boolean[] isPlanned) {
             Map<Long, Integer> byKey = new HashMap<>();
             for (int i = 0; i < load.length; i++)
                 byKey.put(Plan.key(consumers.get(i).instanceId().orElse(ids.get(i))), i);

@@ -9,7 +9,7 @@ import pytest
 from kafka_helpers import DEADLINE_S
 
 from autoscaler.live.foreign import assignor
-from autoscaler.live.foreign.packed import LONGEST, key_of, pack, unpack
+from autoscaler.live.foreign.packed import LONGEST, join, key_of, pack, split, unpack
 from contracts.validation import InvalidSettingsError
 from tailpack.local.jars import ensure, java
 
@@ -47,8 +47,12 @@ def test_damaged_plans_are_unreadable():
 def test_a_plan_of_ten_thousand_partitions_and_a_thousand_members_fits_into_a_rack_id():
     draw, keys = random.Random(1), [key_of(f"member-{number}") for number in range(1000)]
     owners = {bytes(16): [draw.choice(keys) for _ in range(10_000)]}
-    assert len(pack(1, owners)) <= LONGEST
+    assert split(1, owners) == [pack(1, owners)]
     assert unpack(pack(1, owners)) == (1, owners)
+    owners |= {bytes([1] * 16): [draw.choice(keys) for _ in range(9_000)] + [b""]}
+    racks = split(2, owners)
+    assert [len(rack) <= LONGEST for rack in racks] == [True, True], "it needs two"
+    assert join([*racks, pack(1, {bytes(16): keys})]) == (2, owners)
 
 
 def test_the_jar_is_built_reproducibly_and_a_jre_alone_is_named(tmp_path):

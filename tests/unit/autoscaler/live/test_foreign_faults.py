@@ -11,7 +11,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 from foreign_group import settings_of
 
-from autoscaler.live.foreign import broker_settings, inspection, planner, wire
+from autoscaler.live.foreign import broker_settings, inspection, packed, wire
 from autoscaler.live.foreign.coordinator import Coordinator
 from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Member, Replicas
@@ -92,11 +92,11 @@ def test_a_publication_is_repeated_unchanged_and_many_lost_ones_do_not_fence_the
 
 def test_a_plan_that_is_too_long_keeps_the_membership(planned, monkeypatch):
     group, one, step = planned
-    monkeypatch.setattr(planner, "LONGEST", 10)
+    monkeypatch.setattr(packed, "LONGEST", 10)
     one._owners, one._beat_s = {}, 0.0
     step("shop-0", "shop-0")
     assert group.sent[-1] == (None, None)
-    assert "too many members or partitions (" in one.problem
+    assert "too many members or partitions for 4 rack ids" in one.problem
 
 
 def test_a_removal_is_repeated_until_the_member_is_gone(leader):

@@ -64,9 +64,13 @@ def at(at_s: float, recent: RecentArrivals) -> GroupObservation:
 
 def test_ticks_that_come_late_leave_the_memory_as_it_is() -> None:
     history, at_s = ArrivalHistory(), 0.0
-    for slots in [*[10] * 20, 11, 9, 10, 20, 10]:
+    ensemble = Ensemble(history)
+    for slots in [*[10] * 20, 11, 9, 10, 20, 1, 10]:
         at_s += slots / 10
-        assert history.observe(at(at_s, burst_of(40, slots, at=-2))).tolist() == [40] * 3
+        came = history.observe(at(at_s, burst_of(40, slots, at=max(-2, -slots))))
+        ensemble.observe(came, 1)
+        assert came.tolist() == [40] * 3
+        assert ensemble.paths(1, 200.0).sizes.tolist() == pytest.approx([40] * 3)
     assert history.intervals.shape == (26, 10, 3)
     assert history.in_bursts
 
@@ -82,3 +86,15 @@ def test_an_urgent_decision_just_before_a_tick_does_not_make_the_tick_see_an_idl
     following = policy.decide(at(21.0, burst_of(0, 1)))
     assert following.plan.count >= steady.plan.count
     assert following.alternatives[0].in_sla < 1, "the events of the burst wait"
+
+
+def test_ticks_of_any_length_are_decided_without_a_fault() -> None:
+    policy, chance, at_s = make_policy("tail-aware"), np.random.default_rng(3), 0.0
+    urgent = urgent_of(policy)
+    assert urgent is not None
+    for tick in range(300):
+        slots = int(chance.choice([1, 4, 9, 10, 10, 10, 10, 11, 15, 20, 35]))
+        at_s += slots / 10
+        urgent(burst_of(int(chance.integers(200)), max(1, slots - 1)))
+        decision = policy.decide(at(at_s, burst_of(int(chance.integers(20, 80)), slots)))
+        assert not decision.fault, f"tick {tick}: {decision.fault}"

@@ -51,10 +51,7 @@ def test_algorithm_2_is_near_the_packing_and_a_count_alone_is_late_under_skew() 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "bursts",
-    [
-        {"burst_period_s": 1.1, "burst_phase_s": 0.3},
-        {"burst_phase_s": "random", "burst_jitter_s": 0.3, "seed": 3},
-    ],
+    [{"burst_period_s": 1.1, "burst_phase_s": 0.3}, {"burst_phase_s": "random", "burst_jitter_s": 0.3, "seed": 3}],
     ids=str,
 )
 def test_the_slo_is_met_at_any_burst_phase(bursts: dict[str, object]) -> None:

@@ -125,9 +125,7 @@ async def test_an_unexpected_record_does_not_stop_the_records_behind_it() -> Non
 
 
 @pytest.mark.parametrize("failure", [OSError("gone"), None], ids=["refused", "cancelled"])
-async def test_a_failed_write_ends_the_stage_without_an_acknowledgement(
-    failure: Exception | None,
-) -> None:
+async def test_a_failed_write_ends_the_stage_without_an_acknowledgement(failure: Exception | None) -> None:
     rig = Rig()
     await rig.take(0, b"a")
     answer = rig.broker.answers[0]

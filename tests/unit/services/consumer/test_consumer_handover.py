@@ -365,13 +365,7 @@ async def test_an_eager_replica_drops_its_backlog_after_a_missed_rebalance(gener
     s.group.take_log()
     s.group.group, s.group.member_id = {0: 2}, member_id
     await s.rebalance(generation, 0)
-    assert s.group.take_log() == [
-        "released [0]",
-        "fetch [] from {}",
-        "query [0]",
-        "taken [0]",
-        "fetch [0] from {0: 2}",
-    ]
+    assert s.group.take_log() == ["released [0]", "fetch [] from {}", "query [0]", "taken [0]", "fetch [0] from {0: 2}"]
     assert s.queues.take() is None
 
 

@@ -8,24 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.events import (
-    COUNTRIES,
-    CURRENCIES,
-    MAX_AMOUNT_MINOR,
-    MERCHANTS,
-    OrderPlaced,
-    card_token,
-    luhn_digit,
-)
+from contracts.events import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MERCHANTS, OrderPlaced, card_token, luhn_digit
 from partitioners import Partitioner
 from services.common.records import Incoming, Refusal
-from services.order.domain import (
-    AcceptedOrder,
-    Routing,
-    accept_order,
-    order_of,
-    problems_in,
-)
+from services.order.domain import AcceptedOrder, Routing, accept_order, order_of, problems_in
 
 GOOD: dict[str, Any] = {
     "v": 1,

@@ -4,14 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.events import COUNTRIES, MAX_AMOUNT_MINOR, MERCHANTS
-from services.payment.domain import (
-    OVER_LIMIT,
-    RISK_LIMIT,
-    TOO_RISKY,
-    authorise,
-    card_limit_minor,
-    risk_score,
-)
+from services.payment.domain import OVER_LIMIT, RISK_LIMIT, TOO_RISKY, authorise, card_limit_minor, risk_score
 
 amounts = st.integers(1, MAX_AMOUNT_MINOR)
 payments = st.fixed_dictionaries(

@@ -1,6 +1,7 @@
 """The live page in a real browser: blocks follow the plans, at three widths, in both themes, after a restart too."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -18,10 +19,16 @@ from tailpack.view import DEMO, Viewer, load_recordings
 pytestmark = needs_chromium
 HOSTILE = "<script>document.title = 'taken over'</script>"
 OWNERS = """
-return Object.fromEntries([...document.querySelectorAll('.block')].map(
+return Object.fromEntries([...document.querySelector('.run').querySelectorAll('.block')].map(
     block => [block.dataset.partition, block.closest('.replica').dataset.replica]));
 """
 TEXTS = "return [...document.querySelectorAll('#decisions summary')].map(one => one.textContent).join()"
+COUNT_SLIDES = """
+window.slid = [];
+const animate = Element.prototype.animate;
+Element.prototype.animate = function (...rest) { slid.push(this.dataset.partition); return animate.apply(this, rest); };
+"""
+SCRUB = "const at = document.getElementById('scrub'); at.value = arguments[0]; at.dispatchEvent(new Event('input'))"
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +37,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield driver
 
 
-@pytest.fixture
-def story() -> Story:
-    return Story()
-
-
-@pytest.fixture
-def server(story: Story, browser: Any) -> Iterator[WebServer]:
-    server = story.serve()
-    yield server
-    browser.get("about:blank")
-    server.close()
+@contextmanager
+def shown(browser: Any, server: WebServer, **screen: Any) -> Iterator[None]:
+    """Open the page of a server, and close both. The browser's console must have no error."""
+    try:
+        open_page(browser, f"http://127.0.0.1:{server.port}/", **screen)
+        yield
+        assert console_errors(browser) == []
+    finally:
+        browser.get("about:blank")
+        server.close()
 
 
 def wait(browser: Any, condition: Callable[[], object]) -> None:
@@ -54,89 +60,67 @@ def owners(browser: Any) -> dict[int, str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 900, 500])
 def test_each_block_lies_in_the_replica_of_the_newest_plan_and_the_page_is_accessible(
-    browser: Any, story: Story, server: WebServer, *, width: int, scheme: str
+    browser: Any, *, width: int, scheme: str
 ) -> None:
-    open_page(browser, f"http://127.0.0.1:{server.port}/", width=width, scheme=scheme)
-    wait(browser, lambda: owners(browser) == story.owners)
-    browser.execute_script("window.block = document.querySelector('.block[data-partition=\"3\"]')")
+    """Texts of records stay texts."""
+    story = Story()
+    with shown(browser, story.serve(), width=width, scheme=scheme):
+        wait(browser, lambda: owners(browser) == story.owners)
+        browser.execute_script("window.block = document.querySelector('.block[data-partition=\"3\"]')")
 
-    story.state.record_entry(changed(1, "payment-1", ReplicaChange.REQUESTED))
-    story.tick(action="up", reason="60 > 50", planned_replicas=2)
-    story.plan_for(story.owners | {3: "payment-1", 5: "payment-1"})
-    wait(browser, lambda: owners(browser) == story.owners)
+        story.state.record_entry(changed(1, HOSTILE, ReplicaChange.REQUESTED))
+        story.tick(action="up", reason=HOSTILE, planned_replicas=2, problems=(HOSTILE,))
+        story.plan_for(story.owners | {3: HOSTILE, 5: HOSTILE}, reason=HOSTILE)
+        wait(browser, lambda: owners(browser) == story.owners)
 
-    assert browser.execute_script("return window.block.closest('.replica').dataset.replica") == "payment-1", "it moved"
-    wait(browser, lambda: "p3 → payment-1, p5 → payment-1" in browser.execute_script(TEXTS))
-    assert "scale out 1 → 2" in browser.find_element(By.ID, "said").get_attribute("textContent"), "it is announced"
-    assert browser.find_element(By.ID, "share").text == "84 %", "of 100 latencies up to 594 ms"
-    story.plan_for(dict.fromkeys(story.owners, "payment-0"), action="down", reason="idle")
-    wait(browser, lambda: owners(browser) == story.owners)
+        assert browser.execute_script("return window.block.closest('.replica').dataset.replica") == HOSTILE, "it moved"
+        wait(browser, lambda: f"p3 → {HOSTILE}, p5 → {HOSTILE}" in browser.execute_script(TEXTS))
+        assert HOSTILE in browser.find_element(By.ID, "problems").text
+        assert browser.title == "story · tailpack"
+        assert "scale out 1 → 2" in browser.find_element(By.ID, "said").get_attribute("textContent"), "announced"
+        assert browser.find_element(By.ID, "share").text == "84 %", "of 100 latencies up to 594 ms"
+        story.plan_for(dict.fromkeys(story.owners, "payment-0"), action="down", reason="idle")
+        wait(browser, lambda: owners(browser) == story.owners)
 
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    findings = Axe().run(browser)["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in findings] == []
-    fetched = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
-    assert {address.rpartition("/")[2] for address in fetched if not address.startswith("data:")} <= {"events"}
-    assert console_errors(browser) == []
-
-
-def test_a_moved_block_slides(browser: Any, story: Story, server: WebServer) -> None:
-    open_page(browser, f"http://127.0.0.1:{server.port}/")
-    motion = {"name": "prefers-reduced-motion", "value": "no-preference"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
-    wait(browser, lambda: owners(browser) == story.owners)
-    browser.execute_script("""
-        window.slid = [];
-        const animate = Element.prototype.animate;
-        Element.prototype.animate = function (...rest) {
-            slid.push(this.dataset.partition);
-            return animate.apply(this, rest);
-        };
-    """)
-    story.plan_for(story.owners | {3: "payment-1"})
-    wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        findings = Axe().run(browser)["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in findings] == []
+        fetched = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+        assert {address.rpartition("/")[2] for address in fetched if not address.startswith("data:")} <= {"events"}
 
 
-def test_the_page_reconnects_after_the_process_was_restarted(browser: Any, story: Story) -> None:
+def test_a_moved_block_slides(browser: Any) -> None:
+    story = Story()
+    with shown(browser, story.serve()):
+        motion = {"name": "prefers-reduced-motion", "value": "no-preference"}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
+        wait(browser, lambda: owners(browser) == story.owners)
+        browser.execute_script(COUNT_SLIDES)
+        story.plan_for(story.owners | {3: "payment-1"})
+        wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
+
+
+def test_the_page_reconnects_after_the_process_was_restarted(browser: Any) -> None:
+    story, again = Story(), Story(partitions=3)
     first = story.serve()
     open_page(browser, f"http://127.0.0.1:{first.port}/")
     wait(browser, lambda: owners(browser) == story.owners)
     first.close()
     phase = browser.find_element(By.ID, "phase")
     wait(browser, lambda: "disconnected" in phase.text)
-    again = Story(partitions=3)
     second = again.serve(first.port)
-    try:
-        wait(browser, lambda: owners(browser) == again.owners)
-        assert "disconnected" not in phase.text
-    finally:
-        browser.get("about:blank")
-        second.close()
+    wait(browser, lambda: owners(browser) == again.owners)
+    assert "disconnected" not in phase.text
+    browser.get("about:blank")
+    second.close()
     browser.get_log("browser")  # refused connections are errors of this console
 
 
-def test_texts_of_records_stay_texts(browser: Any, story: Story, server: WebServer) -> None:
-    story.plan_for({0: HOSTILE, 1: "payment-0"}, reason=HOSTILE)
-    story.tick(action="up", reason=HOSTILE, problems=(HOSTILE,))
-    open_page(browser, f"http://127.0.0.1:{server.port}/")
-    wait(browser, lambda: owners(browser) == story.owners)
-    assert HOSTILE in browser.find_element(By.ID, "problems").text
-    assert HOSTILE in browser.execute_script(TEXTS)
-    assert browser.title == "story · tailpack"
-    assert console_errors(browser) == []
-
-
 def test_more_than_300_partitions_are_a_picture_with_a_description(browser: Any) -> None:
-    server = Story(partitions=301).serve()
-    open_page(browser, f"http://127.0.0.1:{server.port}/")
-    try:
+    with shown(browser, Story(partitions=301).serve()):
         wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "canvas.strip"))
         strip = browser.find_element(By.CSS_SELECTOR, "canvas.strip")
         assert strip.get_attribute("aria-label").startswith("301 partitions")
-        assert console_errors(browser) == []
-    finally:
-        browser.get("about:blank")
-        server.close()
 
 
 def test_a_recording_is_replayed_to_any_time_beside_another_run(browser: Any) -> None:
@@ -146,35 +130,18 @@ def test_a_recording_is_replayed_to_any_time_beside_another_run(browser: Any) ->
     server.start()
 
     def expected(second: float) -> dict[int, str]:
-        found: dict[int, str] = {}
-        for at_us, patch in recordings[0].frames:
-            if at_us <= second * SECOND + 1000:
-                found |= {int(number): row[0] for number, row in patch.get("partitions", {}).items()}
-        return found
+        patches = [patch for at_us, patch in recordings[0].frames if at_us <= second * SECOND + 1000]
+        rows = [item for patch in patches for item in patch.get("partitions", {}).items()]
+        return {int(number): row[0] for number, row in rows}
 
-    open_page(browser, f"http://127.0.0.1:{server.port}/", width=1280)
-    try:
+    with shown(browser, server, width=1280):
         wait(browser, lambda: len(browser.find_elements(By.CSS_SELECTOR, ".run")) == 2)
         browser.find_element(By.ID, "play").click()  # pause
-        scrub = (
-            "const at = document.getElementById('scrub'); at.value = arguments[0]; at.dispatchEvent(new Event('input'))"
-        )
-        first = "return Object.fromEntries([...document.querySelector('.run').querySelectorAll('.block')].map("
-        first += "block => [block.dataset.partition, block.closest('.replica').dataset.replica]))"
         for second in (90.0, 40.0, 100.0):
-            browser.execute_script(scrub, str(second))
-            wait(
-                browser,
-                lambda second=second: (
-                    {int(key): owner for key, owner in browser.execute_script(first).items()} == expected(second)
-                ),
-            )
+            browser.execute_script(SCRUB, str(second))
+            wait(browser, lambda second=second: owners(browser) == expected(second))
         browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ARROW_LEFT)
         wait(browser, lambda: browser.find_element(By.ID, "clock").text == "1:39")
         titles = [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".run h3")]
         assert [title.partition(":")[0] for title in titles] == ["tail-aware", "keda-hpa"]
         assert Axe().run(browser)["violations"] == []
-        assert console_errors(browser) == []
-    finally:
-        browser.get("about:blank")
-        server.close()

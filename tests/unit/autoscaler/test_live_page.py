@@ -4,7 +4,9 @@ import json
 import socket
 import urllib.request
 from collections.abc import Iterator
-from itertools import islice
+from functools import partial
+from itertools import count, islice
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -18,15 +20,11 @@ from autoscaler.page.state import LiveState
 from contracts import pages
 from contracts.journal import ExpectedArrivals, JournalEntry, PlanAlternative, ReplicaChange
 from contracts.pages import Answer, WebServer
-from contracts.progress import Progress, ReplicaState
 
 
-def report(at_s: float, latencies: tuple[int, ...], incarnation: str = "a") -> Progress:
-    return Progress(
-        replica="payment-0", incarnation=incarnation, pid=1, member_id="m", generation=1, epoch=1, assigned_epoch=1,
-        state=ReplicaState.MEMBER, partitions=(0,), positions={}, processed=1, busy_us=1, latencies=latencies,
-        rebalances=0, at_us=round(at_s * SECOND),
-    )  # fmt: skip
+def report(at_s: float, latencies: tuple[int, ...], incarnation: str) -> Any:
+    more = {"replica": "payment-0", "incarnation": incarnation, "at_us": round(at_s * SECOND)}
+    return SimpleNamespace(latencies=latencies, recent_rebalances=(), **more)
 
 
 def folded(entries: list[JournalEntry], now_s: float) -> dict[str, Any]:
@@ -84,30 +82,18 @@ def test_events_are_counted_from_reports_and_a_new_incarnation_starts_again() ->
     assert (state.done, state.in_sla) == (18, 16)
 
 
-def test_every_difference_is_the_merge_patch_to_the_next_state() -> None:
-    def merged(state: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-        found = {key: value for key, value in state.items() if key not in patch}
-        for key, value in patch.items():
-            if isinstance(value, dict):
-                found[key] = merged(found.get(key) or state.get(key) or {}, value)
-            elif value is not None:
-                found[key] = value
-        return found
+def merged(state: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    found = {key: value for key, value in {**state, **patch}.items() if value is not None}
+    nested = [key for key, value in patch.items() if isinstance(value, dict)]
+    return found | {key: merged(state.get(key) or {}, patch[key]) for key in nested}
 
+
+def test_every_difference_is_the_merge_patch_to_the_next_state() -> None:
     before: dict[str, Any] = {}
-    for count in range(1, len(SCALE_OUT) + 1):
-        after = folded(SCALE_OUT[:count], count)
+    for number in range(1, len(SCALE_OUT) + 1):
+        after = folded(SCALE_OUT[:number], number)
         assert merged(before, difference(before, after)) == after
         before = after
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        self.now_s += 1.0
-        return self.now_s
 
 
 def events_of(feed: Feed, last_id: str, count: int) -> list[tuple[str, str, Any]]:
@@ -118,7 +104,7 @@ def events_of(feed: Feed, last_id: str, count: int) -> list[tuple[str, str, Any]
 
 def test_a_stream_begins_with_the_state_and_a_reconnected_client_gets_what_it_missed() -> None:
     states = iter(range(1000))
-    feed = Feed(lambda: {"n": next(states)}, Clock())
+    feed = Feed(lambda: {"n": next(states)}, partial(next, count()))
     (first, kind, state), (second, *patch) = events_of(feed, "", 3)
     assert (kind, state, patch) == ("state", {"n": 0}, ["patch", {"n": 1}])
     assert [event[1:] for event in events_of(feed, first, 2)] == [("patch", {"n": 1}), ("patch", {"n": 2})]
@@ -176,17 +162,13 @@ def test_streams_are_limited_and_a_client_that_does_not_read_is_dropped(
         assert "Content-Length" not in answer.headers
         with pytest.raises(urllib.error.HTTPError, match="503"):
             urllib.request.urlopen(request, timeout=30)  # noqa: S310
-        (connection,) = server.streams
         while server.streams:  # the client reads nothing, and the server gives up
             server.service_actions()
-        assert connection.fileno() < 0 or not server.streams
     with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
         assert answer.readline() == b"after a-7\n", "its place is free again"
 
 
-def test_a_stream_outlives_the_deadline_of_other_requests_and_ends_with_the_server(
-    server: WebServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_outlives_the_deadline_of_other_requests(server: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
         client.sendall(b"GET /stream HTTP/1.0\r\n\r\n")
         assert client.recv(1)
@@ -194,6 +176,3 @@ def test_a_stream_outlives_the_deadline_of_other_requests_and_ends_with_the_serv
         monkeypatch.setattr(pages, "monotonic_s", lambda: now_s)
         server.service_actions()
         assert client.recv(100_000)
-        server.close()
-        while client.recv(1_000_000):
-            pass

@@ -38,10 +38,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @contextmanager
-def shown(browser: Any, server: WebServer, **screen: Any) -> Iterator[None]:
+def shown(browser: Any, server: WebServer, *, reload: bool = True, **screen: Any) -> Iterator[None]:
     """Open the page of a server, and close both. The browser's console must have no error."""
     try:
-        open_page(browser, f"http://127.0.0.1:{server.port}/", **screen)
+        if reload:
+            open_page(browser, f"http://127.0.0.1:{server.port}/", **screen)
         yield
         assert console_errors(browser) == []
     finally:
@@ -89,38 +90,25 @@ def test_each_block_lies_in_the_replica_of_the_newest_plan_and_the_page_is_acces
         assert {address.rpartition("/")[2] for address in fetched if not address.startswith("data:")} <= {"events"}
 
 
-def test_a_moved_block_slides(browser: Any) -> None:
-    story = Story()
-    with shown(browser, story.serve()):
-        motion = {"name": "prefers-reduced-motion", "value": "no-preference"}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
-        wait(browser, lambda: owners(browser) == story.owners)
-        browser.execute_script(COUNT_SLIDES)
-        story.plan_for(story.owners | {3: "payment-1"})
-        wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
-
-
-def test_the_page_reconnects_after_the_process_was_restarted(browser: Any) -> None:
-    story, again = Story(), Story(partitions=3)
+def test_moved_blocks_slide_and_a_restarted_process_with_301_partitions_is_shown_as_a_picture(browser: Any) -> None:
+    story, again = Story(), Story(partitions=301)
     first = story.serve()
     open_page(browser, f"http://127.0.0.1:{first.port}/")
+    motion = {"name": "prefers-reduced-motion", "value": "no-preference"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
     wait(browser, lambda: owners(browser) == story.owners)
+    browser.execute_script(COUNT_SLIDES)
+    story.plan_for(story.owners | {3: "payment-1"})
+    wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
     first.close()
     phase = browser.find_element(By.ID, "phase")
     wait(browser, lambda: "disconnected" in phase.text)
-    second = again.serve(first.port)
-    wait(browser, lambda: owners(browser) == again.owners)
-    assert "disconnected" not in phase.text
-    browser.get("about:blank")
-    second.close()
-    browser.get_log("browser")  # refused connections are errors of this console
-
-
-def test_more_than_300_partitions_are_a_picture_with_a_description(browser: Any) -> None:
-    with shown(browser, Story(partitions=301).serve()):
+    with shown(browser, again.serve(first.port), reload=False):
         wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "canvas.strip"))
         strip = browser.find_element(By.CSS_SELECTOR, "canvas.strip")
         assert strip.get_attribute("aria-label").startswith("301 partitions")
+        assert "disconnected" not in phase.text
+        browser.get_log("browser")  # refused connections are errors of this console
 
 
 def test_a_recording_is_replayed_to_any_time_beside_another_run(browser: Any) -> None:

@@ -39,7 +39,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @contextmanager
 def shown(browser: Any, server: WebServer, *, reload: bool = True, **screen: Any) -> Iterator[None]:
-    """Open the page of a server, and close both. The browser's console must have no error."""
     try:
         if reload:
             open_page(browser, f"http://127.0.0.1:{server.port}/", **screen)
@@ -63,7 +62,6 @@ def owners(browser: Any) -> dict[int, str]:
 def test_each_block_lies_in_the_replica_of_the_newest_plan_and_the_page_is_accessible(
     browser: Any, *, width: int, scheme: str
 ) -> None:
-    """Texts of records stay texts."""
     story = Story()
     with shown(browser, story.serve(), width=width, scheme=scheme):
         wait(browser, lambda: owners(browser) == story.owners)

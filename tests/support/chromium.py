@@ -22,7 +22,6 @@ needs_chromium = pytest.mark.skipif(
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Any]:
-    """Start a browser. profile: folder for its files."""
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
@@ -37,7 +36,6 @@ def chromium(profile: Path) -> Iterator[Any]:
 
 
 def open_page(browser: Any, address: str, *, width: int = 1440, scheme: str = "light", medium: str = "screen") -> None:
-    """Open a page at a width in a colour scheme."""
     features = [
         {"name": "prefers-color-scheme", "value": scheme},
         {"name": "prefers-reduced-motion", "value": "reduce"},

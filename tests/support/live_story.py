@@ -45,23 +45,19 @@ class Story:
         self.tick()
 
     def plan_for(self, owners: dict[int, str], **changes: Any) -> None:
-        """Write a plan."""
         self.epoch, self.owners = self.epoch + 1, owners
         self.state.record_entry(plan(self.second, self.epoch, owners, **changes))
 
     def tick(self, **changes: Any) -> None:
-        """Let a second pass."""
         self.second += 1
         self.state.record_entry(tick(self.second, tuple(self.owners.values()), epoch=self.epoch, **changes))
         for number in range(100):
             self.state.record_latency(self.second * SECOND, 0.006 * number)
 
     def read(self) -> dict[str, Any]:
-        """Return the state, as a process does."""
         return snapshot(self.state, self.second * SECOND, title="story", phase="running", percentile=0.999)
 
     def serve(self, port: int = 0) -> WebServer:
-        """Serve the page."""
         server = WebServer(Feed(self.read).respond, port)
         server.start()
         return server

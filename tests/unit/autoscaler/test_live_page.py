@@ -159,7 +159,6 @@ def test_streams_are_limited_and_a_client_that_does_not_read_is_dropped(
     request = urllib.request.Request(address, headers={"Last-Event-ID": "a-7"})
     with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
         assert answer.readline() == b"after a-7\n"
-        assert "Content-Length" not in answer.headers
         with pytest.raises(urllib.error.HTTPError, match="503"):
             urllib.request.urlopen(request, timeout=30)  # noqa: S310
         while server.streams:  # the client reads nothing, and the server gives up

@@ -131,7 +131,7 @@ def backtest(
         raise TailpackError("--set duration_s: the whole trace is compared; leave it out, or use a shorter trace")
     settings = own | slo_changes(latency, percentile, service_time, startup, None)
     settings = {"autoscaler.rebalance_time_s": 0.05, **settings}
-    scenario, found = load_with_trace("w1", path, {**settings, "policy": contenders[0].policy})
+    scenario, found = load_with_trace("w1", path, {**settings, "policy": contenders[0].policy}, in_parts=True)
     if found is None:
         raise TailpackError(f"{path} has no events")
     if found.partitions is None and not {"partitions", "payment.partitions"} & {*settings}:
@@ -142,8 +142,7 @@ def backtest(
         trace=path, current=now, policies=contenders, set=settings,
         service_time_s=scenario.payment.service_time_s, latency_target_s=scenario.target.latency_target_s,
         percentile=scenario.target.percentile, spacings=spacings,
-        partitions=scenario.payment.partitions,
-        most=most or scenario.payment.partitions,
+        partitions=(partitions := found.partitions or scenario.payment.partitions), most=most or partitions,
     )  # fmt: skip
     with matrix_progress("simulated runs", out) as announce:
         result = answer(question, found, out, processes=processes, announce=announce)

@@ -197,10 +197,11 @@ def check_policy(name: str) -> str:
 
 
 def load_with_trace(
-    name: str, trace: Path | None, changes: dict[str, Any]
+    name: str, trace: Path | None, changes: dict[str, Any], *, in_parts: bool = False
 ) -> "tuple[ScenarioFile, TraceFile | EventTrace | None]":
     """Return a scenario with `changes`, and its trace: `trace`, or else the one that the scenario names.
 
+    in_parts: the trace may be longer than a run, so the scenario does not get its duration and partitions.
     Raises InvalidSettingsError if either is invalid.
     """
     from bench.scenario import load_scenario  # noqa: PLC0415  numpy only where it is needed
@@ -215,7 +216,7 @@ def load_with_trace(
     wanted = changes.get("payment.partitions", changes.get("partitions"))
     if wanted is not None and (found.partitions or 0) > wanted:
         raise InvalidSettingsError([f"{found.name}: {found.partitions} partitions exceed --set partitions={wanted}"])
-    return chosen.with_trace(found), found
+    return chosen if in_parts else chosen.with_trace(found), found
 
 
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from urllib.parse import parse_qs
 
 import command_line
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from bench.backtest.backtest import backtest
 from bench.backtest.contenders import Question, Runs
@@ -88,6 +90,18 @@ def test_the_command_prints_the_figures_and_fails_under_a_threshold(tmp_path: Pa
     words[2] = tmp_path / "totals.csv"
     with pytest.raises(TailpackError, match="--set partitions=12"):
         command_line.run(*words)
+
+
+def test_the_command_takes_a_trace_of_more_than_a_day(tmp_path: Path) -> None:
+    seconds = 2 * 86_400
+    table = pa.table(
+        {"second": np.arange(seconds), "p0": np.ones(seconds, np.int64), "p1": np.zeros(seconds, np.int64)}
+    )
+    parquet.write_table(table, path := tmp_path / "two-days.parquet")
+    words = ["--current", "static 2", "--policy", "static-1", "--service-time", "5ms", "--out", tmp_path, "--json"]
+    found = json.loads(command_line.run("backtest", "--trace", path, *words, "--processes", 1).stdout)
+    assert (found["duration_s"], found["simulated_s"], found["partitions"]) == (seconds, 24 * PART_S, 2)
+    assert found["lines"][-1]["cost_change"]["mean"] == pytest.approx(-0.5)
 
 
 @pytest.mark.parametrize("single", [False, True])

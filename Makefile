@@ -42,17 +42,19 @@ fuzz: $(VENV)/.ready ## feed hostile input to every parser of a record, a page a
 check: $(VENV)/.ready ## run the fast checks: format, lint, types, dependency rules, English, budgets, unit tests (no JVM, 70 s)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy && $(BIN)/mypy docs/pictures.py docs/follow.py docs/generate.py && $(BIN)/mypy --config-file tests/mypy.ini
+	@$(BIN)/mypy && $(BIN)/mypy docs/pictures.py docs/follow.py docs/generate.py docs/lessons/{checker,exercises,export}.py && $(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports
 	@$(BIN)/codespell
 	@$(BIN)/python tests/prose/lint.py
+	@$(BIN)/marimo -q check --strict docs/lessons/lesson_*.py
 	@$(PYTEST) -n 2 --dist worksteal tests/unit tests/theory -m "not long" --durations=5
 
 words: $(VENV)/.ready ## count errors of English by package; FILES="services docs/howto/keda.md" lists them, LEVEL=suggestion more; LOWER=1 lowers the limits
 	@$(BIN)/python tests/prose/lint.py $(FILES) $(if $(LEVEL),--level $(LEVEL)) $(if $(LOWER),--lower)
 
-docs: $(VENV)/.ready $(SITE)/.ready ## write the generated pages, then the site in out/docs; warnings, broken links and anchors are errors
+docs: $(VENV)/.ready $(SITE)/.ready ## write the generated pages, the lessons with outputs, then the site in out/docs; warnings, broken links and anchors are errors
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/lessons/export.py
 	@$(SITE)/bin/sphinx-build -W --keep-going --fresh-env --quiet -c docs . out/docs
 
 $(SITE)/.ready: pyproject.toml

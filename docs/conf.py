@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 SECTIONS: Final = {
+    "Lessons": ["docs/lessons"],
     "Tutorials": ["docs/tutorials"],
     "How-to guides": ["docs/howto"],
     "Reference": ["docs/reference"],

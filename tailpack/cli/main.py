@@ -27,6 +27,7 @@ INTERRUPT_DELAY_S: Final = 0.05
 _interrupted: Final = threading.Event()
 
 START, OWN, DECIDE, RUN, LIST, KAFKA = "Start", "Your group", "Decide", "Run", "List", "Kafka"
+LEARN: Final = "Learn"
 DEV: Final = ""
 """Panel of the commands for maintainers. The top-level help does not show it."""
 SERVER_OPTION: Final = "--bootstrap-servers kafka:9092"
@@ -73,8 +74,12 @@ COMMANDS: Final = (
     ("kafka stop", "tailpack.cli.kafka:stop", "kafka stop", KAFKA),
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
+    ("lesson list", "tailpack.cli.course:list_lessons", "lesson list", LEARN),
+    ("lesson open", "tailpack.cli.course:open_lesson", "lesson open 1", LEARN),
+    ("lesson check", "tailpack.cli.course:check_lesson", "lesson check 1 lesson_01.py", LEARN),
     ("dev paper", "tailpack.cli.studies:paper", "dev paper landau --quick", DEV),
     ("dev load", "tailpack.cli.run:load", f"dev load demo {SERVER_OPTION} --namespace mine", DEV),
+    ("dev league", "tailpack.cli.course:league", "dev league mine.py --seed SECRET", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
     *((f"dev bench {name}", target, f"dev bench {name} {words}", DEV) for name, (target, words) in BENCHMARKS.items()),
 )
@@ -85,6 +90,7 @@ GROUPS: Final = {
     "list": (LIST, "List scenarios or policies."),
     "show": (LIST, "Show one policy, scenario or setting."),
     "kafka": (KAFKA, "Start and stop an embedded Apache Kafka; `tailpack run` uses it while it runs."),
+    "lesson": (LEARN, "Take the ten lessons of the course on event-driven scaling, and check your answers."),
     "dev": (DEV, "Run benchmarks, reproduce published tables, and run single steps of a run (for maintainers)."),
     "dev bench": (DEV, "Measure this machine."),
 }

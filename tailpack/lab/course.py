@@ -14,10 +14,10 @@ LESSONS: Final = Path(__file__).parents[2] / "docs" / "lessons"
 
 def load(path: Path) -> Any:
     """Import a Python file, and return its module. Raises TailpackError if there is no such file."""
-    spec = spec_from_file_location(path.stem, path)
+    spec = spec_from_file_location(f"course_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise TailpackError(f"{path}: no such Python file; the lessons are in a clone of the repository")
-    module = sys.modules[path.stem] = module_from_spec(spec)  # classes of the file find their module by its name
+    module = sys.modules[spec.name] = module_from_spec(spec)  # classes of the file find their module by its name
     spec.loader.exec_module(module)
     return module
 

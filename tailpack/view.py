@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import numpy as np
+import typer
 from rich.console import Console
 
 from autoscaler.page.feed import html_answer
@@ -23,6 +24,7 @@ from contracts.validation import DECODE_ERRORS
 from report.run_info import EVENTS, RunInfo, load_run
 from report.stored import is_complete, load_events, load_journal
 from report.table import NONE
+from tailpack.cli.options import NoBrowser
 from tailpack.errors import TailpackError
 
 PORT: Final = 8099
@@ -31,6 +33,44 @@ DEMO: Final = Path(__file__).parent / "recordings" / "surge.json.gz"
 """The demo, simulated under two policies; `make recording` writes it."""
 FRAME_US: Final = 500_000
 MAX_FRAMES: Final = 3_600
+
+
+def view(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RUN_DIR…]", help="Folder of a finished or simulated run, or a saved recording."),
+    ] = None,
+    *,
+    demo: Annotated[bool, typer.Option("--demo", help="Replay a recorded surge under two policies.")] = False,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE.json.gz", help="Save the runs as one file to share.")
+    ] = None,
+    no_browser: NoBrowser = False,
+) -> None:
+    """Replay runs on the live page, with a time line; two runs are shown side by side. Ctrl-C ends it.
+
+    It needs neither Kafka nor Java.
+    """
+    places = [*(runs or ()), *([DEMO] if demo else ())]
+    if not places:
+        raise TailpackError("name the folder of a run, such as out/NAME, or use --demo")
+    console = Console(stderr=True)
+    recordings = list[Recording]()
+    for place in places:
+        if place.suffix == ".gz":
+            recordings += load_recordings(place)
+            continue
+        with console.status(f"reading {place}"):
+            recordings.append(Recording(place.resolve().name, frames_of(place)))
+    if save is not None:
+        save.write_bytes(gzip.compress(msgspec.json.encode(recordings), mtime=0))
+        console.print(f"saved: {save}", highlight=False, soft_wrap=True)
+        return
+    with serving(Viewer(recordings).respond) as address:
+        Console().print(f"{address} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
+        if not no_browser:
+            open_browser(address, console)
+        threading.Event().wait()
 
 
 def head_of(run: RunInfo) -> dict[str, Any]:

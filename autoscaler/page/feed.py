@@ -135,10 +135,8 @@ def html_answer(config: str = '{"live":true,"runs":[]}') -> Answer:
     report = find_spec("report")
     folder = Path(report.origin or "").parent / "page" if report else Path()
     files = {"uplot css": "vendor/uPlot.min.css", "base": "base.css", "css": "live.css"}
-    files |= {"uplot js": "vendor/uPlot.iife.min.js", "charts": "charts.js", "lanes": "lanes.js"}
-    parts = {f"/* {mark} */": folder / name for mark, name in files.items()}
-    parts["/* js */"] = Path(__file__).parent / "live.js"
+    files |= {"uplot js": "vendor/uPlot.iife.min.js", "charts": "charts.js", "js": "live.js"}
     text = (folder / "live.html").read_text(encoding="utf-8").replace("/* config */", config.replace("<", "\\u003c"))
-    for mark, file in parts.items():
-        text = text.replace(mark, file.read_text(encoding="utf-8"))
+    for mark, name in files.items():
+        text = text.replace(f"/* {mark} */", (folder / name).read_text(encoding="utf-8"))
     return Answer(text.encode(), content_type="text/html; charset=utf-8")

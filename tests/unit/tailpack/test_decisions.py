@@ -5,7 +5,9 @@ import msgspec
 import pytest
 
 from contracts.journal import PartitionState, PlanAlternative, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from tailpack.decisions import explain, lines, select, why_not
+from tailpack.cli.explain import explain_why_not as why_not
+from tailpack.cli.explain import explained as explain
+from tailpack.cli.explain import lines, select
 from tailpack.errors import TailpackError
 
 START_S = 1_767_225_600

@@ -15,6 +15,7 @@ from autoscaler.live import observed_group
 from autoscaler.live.acting import Acting
 from autoscaler.live.conditions import Conditions, ScaleUps
 from autoscaler.live.journal import JournalTopic, LiveJournal
+from autoscaler.live.kafka import CONTROL_NEED
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loop import STEP_S, Loop, warm_up_policy
@@ -33,7 +34,7 @@ from contracts.children import python_module
 from contracts.connection import Connection
 from contracts.holds import Hold
 from contracts.journal import JournalEntry
-from contracts.preflight import PreflightError, TopicNeed, check_topics
+from contracts.preflight import PreflightError, check_topics
 from contracts.topics import Topic, qualified
 from contracts.waiting import Stop
 
@@ -199,9 +200,9 @@ class LiveAutoscaler:
         topic = qualified(connection.namespace, Topic.JOURNAL)
         if not self._settings.acts:
             try:
-                check_topics(connection, {topic: TopicNeed()}, JOURNAL_S)
-            except PreflightError:
-                log.info(f"decisions are kept in memory only, because there is no topic {topic}")
+                check_topics(connection, {topic: CONTROL_NEED}, JOURNAL_S)
+            except PreflightError as missing:
+                log.info(f"decisions are kept in memory only: {missing}")
                 return None
         key = self._settings.journal_key(connection.namespace)
         return JournalTopic(connection, key, self._metrics, partial(self._problems.report, "journal"))
@@ -226,6 +227,8 @@ class LiveAutoscaler:
             self._scale_ups.observe(tick)
             self._problems.report("scale-ups", self._scale_ups.problem)
         else:
+            waiting = f"waiting for the {tick.missing}" if tick.missing else ""
+            self._problems.report("comparison", waiting, after=PERSISTENT_TICKS)
             self._group.after_tick(self._metrics)
         self._conditions.update(tick, self._hold(), self._problems.current, leads=self._group.leads)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)

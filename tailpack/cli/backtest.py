@@ -103,7 +103,7 @@ def backtest(
 ) -> None:
     """Simulate past traffic under today's scaler and under other policies, and compare share in time and cost.
 
-    A trace of more than two hours is sampled. If it has only counts, figures are a band:
+    A trace of more than 96 minutes is sampled. If it has only counts, figures are a band:
     from evenly spaced events to one burst each second.
     """
     from bench.backtest.backtest import backtest as answer  # noqa: PLC0415  numpy only where it is needed

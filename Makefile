@@ -1,7 +1,7 @@
 # `make` without a target lists the targets. Targets that need the environment (.venv) create and update it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo dist docs test test-long test-cluster test-containers chaos soak fuzz check words env sbom lock audit pictures clean
+.PHONY: help demo dist docs test test-long test-cluster test-containers chaos soak fuzz check words env sbom lock audit pictures recording clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -75,6 +75,11 @@ audit: $(TOOLS)/.ready ## list known vulnerabilities of the locked Python packag
 
 $(TOOLS)/.ready:
 	@python3 -m venv $(TOOLS) && $(TOOLS)/bin/pip install --quiet 'pip-audit==2.*' && touch $@
+
+recording: $(VENV)/.ready ## simulate the demo under two policies, and write the recording of `tailpack view --demo`
+	@rm -rf out/recording && mkdir -p tailpack/recordings && cd $(CURDIR) && $(BIN)/tailpack simulate demo --out out/recording/tail-aware && \
+	 $(BIN)/tailpack simulate demo --policy keda-hpa --set payment.rebalance_protocol=cooperative-sticky --out out/recording/keda-hpa && \
+	 $(BIN)/tailpack view out/recording/tail-aware out/recording/keda-hpa --save tailpack/recordings/surge.json.gz
 
 pictures: $(VENV)/.ready ## make docs/live-view.svg and docs/report.png from a run of the demo (needs Chromium): INTO=docs
 	@mkdir -p $(or $(INTO),docs) && $(BIN)/python docs/pictures.py $(or $(INTO),docs)

@@ -177,6 +177,8 @@ class Decision:
     """Plans that were considered: the chosen one, then the others by cost; empty for policies that follow a rule."""
     fault: str = ""
     """Problem of the policy, if the fallback made this decision; else empty."""
+    expected: tuple[float, float, float, float] | None = None
+    """Forecast of all arrivals: span in s, then mean, 10 and 90 % quantile in events; None: the policy makes none."""
     rails: tuple[str, ...] = ()
     """Limits that changed what the policy wanted, the innermost first."""
     uncapped: int = 0

@@ -1,10 +1,12 @@
 """Journal records of a controller's ticks, equal in live and simulated runs."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from autoscaler.model import Action, Decision, GroupObservation
-from contracts.journal import PartitionState, PlanAlternative, TickRecord
+from contracts.journal import ExpectedArrivals, PartitionState, PlanAlternative, TickRecord
+
+EXPECTED: Final = ExpectedArrivals.__struct_fields__
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ def decision_record(observation: GroupObservation, decision: Decision, *, epoch:
         rails=decision.rails,
         uncapped=decision.uncapped,
         alternatives=tuple(PlanAlternative(**plan._asdict()) for plan in decision.alternatives),
+        expected=decision.expected and ExpectedArrivals(**dict(zip(EXPECTED, decision.expected, strict=True))),
     )
 
 

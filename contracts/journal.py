@@ -32,6 +32,15 @@ class PlanAlternative(msgspec.Struct, frozen=True, kw_only=True):
     cost_s: Number
 
 
+class ExpectedArrivals(msgspec.Struct, frozen=True, kw_only=True):
+    """Forecast of all arrivals in the next `seconds`, in events: the mean and the 10 and 90 % quantiles."""
+
+    seconds: Number
+    events: Number
+    low: Number
+    high: Number
+
+
 class _Tick(msgspec.Struct, frozen=True, kw_only=True):
     at_us: Whole
     tick: Count
@@ -49,6 +58,7 @@ class _Tick(msgspec.Struct, frozen=True, kw_only=True):
     uncapped: Count = 0
     missing: str | None = None
     problems: tuple[str, ...] = ()
+    expected: ExpectedArrivals | None = None
     v: int = JOURNAL_VERSION
 
 

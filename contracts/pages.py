@@ -5,7 +5,7 @@ import socket
 import socketserver
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler
@@ -20,6 +20,9 @@ REQUEST_DEADLINE_S: Final = 10.0
 """Longest time that a connection may stay open, so that no client occupies a thread for ever."""
 MAX_CONNECTIONS: Final = 64
 """Most open connections. A further connection closes the oldest, so that a new client (a health probe) is answered."""
+MAX_STREAMS: Final = 16  # most answers that are streamed at the same time; a further one is refused with 503
+STREAM_WRITE_S: Final = 2.0  # longest time to write a part of a stream; a slower client is disconnected
+STREAM_BUFFER: Final = 65_536  # bytes that the system holds for a client that does not read
 MAX_SHOWN_PATH: Final = 80  # characters of an unknown path in the answer
 POLL_S: Final = 0.1  # longest wait of `close` for the listening thread, s
 
@@ -30,6 +33,8 @@ class Answer(msgspec.Struct, frozen=True):
     body: bytes
     status: str = "200 OK"
     content_type: str = "application/json"
+    stream: Callable[[str], Iterator[bytes]] | None = None
+    """Yields the parts of a streamed answer, which follow `body`. Its argument is the header Last-Event-ID, or ""."""
 
 
 Respond = Callable[[str, str], Answer]
@@ -55,9 +60,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     timeout = REQUEST_DEADLINE_S
 
-    def __init__(self, respond: Respond, *connection: Any) -> None:
+    def __init__(self, respond: Respond, request: Any, client_address: Any, server: Any) -> None:
         self._respond = respond
-        super().__init__(*connection)
+        self._server: WebServer = server
+        super().__init__(request, client_address, server)
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
@@ -65,13 +71,39 @@ class _Handler(BaseHTTPRequestHandler):
             answer = self._respond(unquote(path), query)
         else:
             answer = http_error("405 Method Not Allowed", f"{self.command} is not supported; all pages are read-only")
-        code, _, phrase = answer.status.partition(" ")
-        self.send_response(int(code), phrase)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(answer.body)))
-        self.end_headers()
+        if answer.stream is not None and self.command == "GET":
+            if len(self._server.streams) < MAX_STREAMS:
+                self._send_stream(answer, answer.stream)
+                return
+            answer = http_error("503 Service Unavailable", f"{MAX_STREAMS} streams are open; close a page")
+        self._send_head(answer, {"Content-Length": str(len(answer.body))})
         if self.command != "HEAD":
             self.wfile.write(answer.body)
+
+    def _send_head(self, answer: Answer, headers: dict[str, str]) -> None:
+        code, _, phrase = answer.status.partition(" ")
+        self.send_response(int(code), phrase)
+        for name, value in {"Content-Type": answer.content_type, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def finish(self) -> None:
+        """End the answer."""
+        if self._server is not None:
+            self._server.streams.discard(self.connection)
+        super().finish()
+
+    def _send_stream(self, answer: Answer, stream: Callable[[str], Iterator[bytes]]) -> None:
+        """Send the parts until the client or the server closes the connection, or the client reads too slowly."""
+        self.connection.settimeout(STREAM_WRITE_S)
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER)
+        self.close_connection = True
+        self._server.streams.add(self.connection)
+        with suppress(OSError):
+            self._send_head(answer, {"Cache-Control": "no-store", "Connection": "close"})
+            self.wfile.write(answer.body)
+            for part in stream(self.headers.get("Last-Event-ID", "")):
+                self.wfile.write(part)
 
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
 
@@ -96,6 +128,8 @@ class WebServer(socketserver.ThreadingTCPServer):
         self.port = self.server_address[1]
         self._opened_s: dict[Any, float] = {}
         """Open connection → monotonic time at which it was opened, oldest first."""
+        self.streams: set[Any] = set()
+        """Connections with a streamed answer."""
         self._thread = threading.Thread(target=self.serve_forever, args=(POLL_S,), name="web", daemon=True)
         self.start = self._thread.start
         """Starts to answer requests."""
@@ -105,6 +139,9 @@ class WebServer(socketserver.ThreadingTCPServer):
         if self._thread.is_alive():
             self.shutdown()
         self.server_close()
+        for request in [*self.streams]:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in its own thread."""
@@ -113,7 +150,8 @@ class WebServer(socketserver.ThreadingTCPServer):
 
     def service_actions(self) -> None:
         """Close connections that are open for too long, and the oldest ones if there are too many."""
-        self._opened_s = {request: at_s for request, at_s in self._opened_s.items() if request.fileno() >= 0}
+        opened = [(request, at_s) for request, at_s in self._opened_s.items() if request.fileno() >= 0]
+        self._opened_s = {request: at_s for request, at_s in opened if request not in self.streams}
         surplus = len(self._opened_s) - MAX_CONNECTIONS
         for number, (request, at_s) in enumerate(self._opened_s.items()):
             if number < surplus or monotonic_s() - at_s > REQUEST_DEADLINE_S:

@@ -14,7 +14,7 @@ from bench.scenario import load_scenario
 from tailpack.errors import TailpackError
 from tailpack.live_view import RunStatus, render
 from tailpack.run import Run
-from tailpack.watch import LiveState
+from tailpack.watch import RunState
 
 AT_S: Final = 92.0
 """In the second surge of the demo: a plan has just moved partitions, and the curves are a minute long."""
@@ -32,7 +32,7 @@ def take(folder: Path) -> None:
         raise TailpackError("Chromium is needed, and was not found; install it: sudo apt-get install chromium")
     taken: list[str] = []
 
-    def watch(state: LiveState, status: RunStatus) -> None:
+    def watch(state: RunState, status: RunStatus) -> None:
         if status.elapsed_s >= AT_S and not taken:
             with open(os.devnull, "w", encoding="utf-8") as nowhere:
                 console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)

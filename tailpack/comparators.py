@@ -27,7 +27,7 @@ from contracts.topics import Topic, qualified
 from services.common.records import ServiceError
 from services.consumer import Event
 from services.consumer.partition_queue import OffsetTracker
-from services.payment.comparator import NO_PLAN, OUTPUT, SHARED, Replica, configure_group, consumer_options
+from services.payment.comparator import ANSWER_S, NO_PLAN, OUTPUT, SHARED, Replica, configure_group, consumer_options
 from services.payment.replica import ReplicaSettings
 from services.plan_stage import run_replica
 from tailpack.errors import TailpackError
@@ -68,6 +68,7 @@ class Client:
         self._offsets: dict[int, OffsetTracker] = {}
         """Owned partition → its tracker. A partition that returns gets a new one, which ignores earlier callbacks."""
         self._committing = False
+        self._is_eager = runtime in (RebalanceProtocol.RANGE, RebalanceProtocol.LED_EAGER)
         own = connection.librdkafka() | SHARED | OUTPUT | {"client.id": settings.replica}
         self._producer = Producer(own, logger=log)
         options = consumer_options(connection, settings, runtime)
@@ -119,6 +120,8 @@ class Client:
 
     def _serve(self, message: Any, received_us: int, *, idle: bool) -> None:
         offsets = self._offsets[message.partition()]
+        if message.offset() < (offsets.position or 0):  # librdkafka still had it from an earlier assignment
+            return
         offsets.begin(message.offset(), message.offset())
         finish_s = self._replica.begin(message.key(), idle=idle)
         time.sleep(max(0.0, finish_s - time.monotonic()))
@@ -142,10 +145,21 @@ class Client:
         self._producer.produce(self._named(Topic.PROGRESS), value=value, key=key)  # a lost report does no harm
 
     def _on_assign(self, consumer: Consumer, added: Sequence[TopicPartition]) -> None:
-        self._offsets |= {each.partition: OffsetTracker() for each in added}
+        added = self._placed(consumer, added) if added else added
+        self._offsets |= {each.partition: OffsetTracker(each.offset if each.offset >= 0 else None) for each in added}
         self._replica.member_id = consumer.memberid()
         self._replica.add_partitions(each.partition for each in added)
         self._report()
+
+    def _placed(self, consumer: Consumer, added: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+        """Assign partitions at their committed offsets, and return these."""
+        try:
+            placed: Sequence[TopicPartition] = consumer.committed([*added], timeout=ANSWER_S)
+        except KafkaException as error:  # librdkafka asks again, and assigns the partitions itself
+            log.warning("The committed offsets are unknown (%s); events may be served twice", error.args[0].str())
+            return added
+        (consumer.assign if self._is_eager else consumer.incremental_assign)(placed)
+        return placed
 
     def _on_revoke(self, consumer: Consumer, revoked: Sequence[TopicPartition]) -> None:
         self._producer.flush(DRAIN_S)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from contracts.journal import TickRecord
 from report.wording import share
-from tailpack.watch import WINDOW_S, Handovers, LiveState, Watcher
+from tailpack.watch import WINDOW_S, RunState, Watcher
 
 LINE_EVERY_S: Final = 5.0
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
@@ -65,16 +65,16 @@ class Screen:
             self._console.print(line(state, moment), highlight=False, soft_wrap=True)
 
 
-def render(state: LiveState, moment: RunStatus) -> RenderableType:
+def render(state: RunState, moment: RunStatus) -> RenderableType:
     """Return the view with all its panels."""
     pair = Table.grid(Column(ratio=1), Column(ratio=1), expand=True)
     pair.add_row(_load(state), _latency(state))
     problems = (Panel(Text(problem, style="bold white on red"), border_style="bold red") for problem in state.problems)
-    parts = (_handovers(state.handovers, state.latency_target_s), _owners(state.tick, state), _decisions(state))
+    parts = (_owners(state.tick, state), _decisions(state))
     return Group(_header(moment, len(state.finished)), pair, *parts, *problems)
 
 
-def line(state: LiveState, moment: RunStatus) -> str:
+def line(state: RunState, moment: RunStatus) -> str:
     """Return the state in one line, for logs and terminals that cannot be redrawn."""
     tick, latency = state.tick, state.percentiles()
     load = (
@@ -83,8 +83,7 @@ def line(state: LiveState, moment: RunStatus) -> str:
         if tick
         else "waiting for the first tick"
     )
-    moves = state.handovers
-    moved = f"  moved {moves.moved}, pause ≤ {moves.longest_pause_s * 1e3:.0f} ms" if moves.moved else ""
+    moved = f"  moved {state.moved}, pause ≤ {state.longest_pause_s * 1e3:.0f} ms" if state.moved else ""
     tail = f"  p50 {latency[0] * 1e3:.0f}  p99 {latency[1] * 1e3:.0f}  max {latency[2] * 1e3:.0f} ms" if latency else ""
     problems = "".join(f"  PROBLEM: {problem}" for problem in state.problems)
     if moment.elapsed_s < 0:
@@ -116,17 +115,11 @@ def _header(moment: RunStatus, done: int) -> RenderableType:
     return table
 
 
-def _load(state: LiveState) -> Panel:
-    ticks = [tick for tick in state.ticks if tick.partitions]
+def _load(state: RunState) -> Panel:
     curves = (
-        (
-            "arrival rate",
-            [sum(partition.arrival_rate for partition in tick.partitions) for tick in ticks],
-            "ev/s",
-            "cyan",
-        ),
-        ("lag", [sum(partition.lag for partition in tick.partitions) for tick in ticks], "events", "yellow"),
-        ("replicas", [tick.requested_replicas for tick in ticks], "requested", "green"),
+        ("arrival rate", [rate for _, rate, _ in state.sums], "ev/s", "cyan"),
+        ("lag", [lag for _, _, lag in state.sums], "events", "yellow"),
+        ("replicas", [tick.requested_replicas for tick, _, _ in state.sums], "requested", "green"),
     )
     rows = [
         (name, Text(f"{values[-1]:5.0f}" if values else "    –", style="bold"), unit,
@@ -136,7 +129,7 @@ def _load(state: LiveState) -> Panel:
     return _panel(4, rows, title="load")
 
 
-def _latency(state: LiveState) -> Panel:
+def _latency(state: RunState) -> Panel:
     rows: list[tuple[RenderableType, ...]] = []
     for name, value in zip(("p50", "p99", "max"), state.percentiles() or (None, None, None), strict=True):
         style = "green" if value is None or value <= state.latency_target_s else "bold red"
@@ -151,22 +144,7 @@ def _latency(state: LiveState) -> Panel:
     )  # fmt: skip
 
 
-def _handovers(handovers: Handovers, latency_target_s: float) -> Panel:
-    """Return a panel with the worst latency of each second, and below it the number of partitions moved in it."""
-    latency, moves = Text(), Text()
-    for worst_s, moved in handovers.curve():
-        style = "bold red" if worst_s > latency_target_s else "green"
-        latency.append(sparkline([worst_s], 1, latency_target_s), style=style)
-        moves.append(str(min(moved, 9)) if moved else "·", style="bold yellow" if moved else "dim")
-    pause = f", longest pause {handovers.longest_pause_s * 1e3:.0f} ms" if handovers.pauses_s else ""
-    return _panel(
-        2, (("worst", latency), ("moved", moves)),
-        title=f"each second: worst latency (full block {latency_target_s * 1e3:.0f} ms), partitions moved",
-        subtitle=f"{handovers.moved} partitions moved by {handovers.plans} plans{pause}",
-    )  # fmt: skip
-
-
-def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
+def _owners(tick: TickRecord | None, state: RunState) -> Panel:
     partitions = tick.partitions if tick else ()
     rows = []
     for replica in sorted({*(partition.owner or "none" for partition in partitions), *state.replicas}):
@@ -184,14 +162,14 @@ def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
     return _panel(columns, rows, title="partitions of each replica (events/s)")
 
 
-def _decisions(state: LiveState) -> Panel:
+def _decisions(state: RunState) -> Panel:
     rows: list[tuple[RenderableType, ...]] = []
     for plan in list(state.plans)[-6:]:
-        pause_s = state.handovers.pauses_s.get(plan.epoch)
+        pause_s = state.pauses_s.get(plan.epoch)
         moved = f"{plan.moved} moved" + (f", {pause_s * 1e3:.0f} ms" if pause_s else "")
         action = Text(plan.action, style=ACTION_STYLES.get(plan.action, ""))
         rows.append((f"epoch {plan.epoch}", action, Text(moved, style="yellow"), plan.reason))
-    if newest := state.ticks[-1] if state.ticks else None:
+    if newest := state.newest:
         action = Text(newest.action, style=ACTION_STYLES.get(newest.action, ""))
         rows.append(("now", action, "", Text(newest.reason, style="dim")))
     rows += [("", Text("incident", style="bold red"), "", incident) for incident in state.incidents]

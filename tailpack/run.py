@@ -7,12 +7,15 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import replace
 from rich.console import Console
 
+from autoscaler.page.feed import Feed
+from autoscaler.page.snapshot import snapshot
 from bench.benchmark import all_exist
 from bench.scenario import Scenario
 from contracts.clock import now_us
@@ -32,7 +35,8 @@ from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import check_no_run, command, describe, new_folder, versions
 from tailpack.reporting import report_run
-from tailpack.watch import LiveState, Watcher, timeline_topic
+from tailpack.view import head_of, open_browser, serving
+from tailpack.watch import RunState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
 DRAIN_DEADLINE_S: Final = 60.0
@@ -56,9 +60,11 @@ class Run:
     load_workers: int = 1
     name: str = ""
     """Name of the run's folder and namespace of its topics; empty: a new name."""
+    open_page: bool = False
+    """Whether to open the live page in a browser; it is served in any case."""
     fit_load: bool = False
     """Whether to measure the machine first, and to scale the load down to a rate that it can serve."""
-    watch: Callable[[LiveState, RunStatus], None] = lambda _, __: None
+    watch: Callable[[RunState, RunStatus], None] = lambda _, __: None
     """Called about four times a second with the state that the live view shows."""
 
     def __post_init__(self) -> None:
@@ -76,6 +82,8 @@ class Run:
         self._first_at = 0.0
         """Monotonic time at which the first event is sent, s; 0: not known yet."""
         self._phases: dict[str, float] = {}
+        self._phase = "starting"
+        self._pages = contextlib.ExitStack()
 
     def execute(self) -> Path:
         """Perform the live run; return its folder. Raises TailpackError, or KeyboardInterrupt after all has stopped."""
@@ -91,12 +99,14 @@ class Run:
             create_topics(connection, self.scenario.payment.partitions, self.scenario.pipeline_partitions)
             self._load(connection)
             self._save_info(versions=versions())
+            self._phase = "writing the report"
             with self.console.status("computing the report"):
                 report_run(self.folder, "", while_waiting=self._measure)
             self._mark_phase("report written")
             self._save_info()
             self._log(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process)")
         finally:
+            self._pages.close()
             if self._own_broker:
                 with defer_stop_signals():
                     self._own_broker.stop()
@@ -124,6 +134,7 @@ class Run:
             connection.librdkafka()  # raises for unreadable client properties, before anything is written
             self._load(connection, only_load=True)
         finally:
+            self._pages.close()
             self._remove_empty_folders()
         return self.folder
 
@@ -152,6 +163,7 @@ class Run:
         stack = Stack(self.scenario, connection, self.folder)
         topic, target_s = timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s
         watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
+        self._serve(watcher.state)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
                 options = {"web_port": self.web_port, "load_workers": self.load_workers}
@@ -172,10 +184,23 @@ class Run:
                 watcher.close()
                 self._save_info()
 
+    def _serve(self, state: RunState) -> None:
+        """Serve the live page until the report is written."""
+        address = self._pages.enter_context(serving(Feed(partial(self._page, state)).respond))
+        self._log(f"live page {address}")
+        if self.open_page:
+            open_browser(address, self.console)
+
+    def _page(self, state: RunState) -> dict[str, Any]:
+        """Return the state of the live page. It is called in threads of the web server."""
+        with state.lock:
+            more = {"stages": state.stages(), "letters": len(state.dead_letters)}
+            return snapshot(state, now_us(), phase=self._phase, **head_of(self.info), **more)
+
     def _until_ready(self, stack: Stack, screen: Screen) -> None:
         deadline = time.monotonic() + READY_DEADLINE_S
         while waiting := self._not_ready(stack, screen):
-            screen.phase = f"starting, waiting for {', '.join(waiting)}"
+            self._phase = screen.phase = f"starting, waiting for {', '.join(waiting)}"
             self._step(stack, screen)
             if failed := stack.failed():
                 raise TailpackError(f"{failed.name} does not start: {failed.ending()}; see {failed.log}")
@@ -207,10 +232,10 @@ class Run:
         replace_file(stack.start_file, str(self.info.started_us))
 
     def _until_done(self, stack: Stack, screen: Screen) -> None:
-        screen.phase = "replaying"
+        self._phase = screen.phase = "replaying"
         while any(part.exit_status is None for part in stack.load_parts):
             self._step(stack, screen)
-        screen.phase = "draining"
+        self._phase = screen.phase = "draining"
         if not all_exist(self.folder, RESULT_FILE, self.load_workers):
             files = (part_file_name(RESULT_FILE, part, self.load_workers) for part in range(1, self.load_workers + 1))
             parts = zip(files, stack.load_parts, strict=True)

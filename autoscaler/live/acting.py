@@ -28,6 +28,7 @@ from autoscaler.ports import Policy
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.journal import JournalEntry
+from contracts.progress import Progress
 from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.waiting import WaitTimeoutError, until
 
@@ -106,6 +107,10 @@ class Acting:
     def targets(self) -> list[str]:
         """Return HOST:PORT of the replicas' metrics."""
         return self._reports.metric_addresses()  # type: ignore[no-any-return]
+
+    def reports(self) -> list[Progress]:
+        """Return the newest progress reports of running replicas."""
+        return self._reports.recent()  # type: ignore[no-any-return]
 
     def limit(self, policy: Policy) -> Policy:
         """Return the policy inside the guard that carries out holds."""

@@ -15,6 +15,7 @@ from autoscaler.live import observed_group
 from autoscaler.live.acting import Acting
 from autoscaler.live.conditions import Conditions, ScaleUps
 from autoscaler.live.journal import JournalTopic, LiveJournal
+from autoscaler.live.kafka import CONTROL_NEED
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loop import STEP_S, Loop, warm_up_policy
@@ -26,12 +27,14 @@ from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
 from autoscaler.live.windows import in_windows
+from autoscaler.page.feed import EntryFeed
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
 from contracts.connection import Connection
 from contracts.holds import Hold
-from contracts.preflight import PreflightError, TopicNeed, check_topics
+from contracts.journal import JournalEntry
+from contracts.preflight import PreflightError, check_topics
 from contracts.topics import Topic, qualified
 from contracts.waiting import Stop
 
@@ -93,6 +96,16 @@ class LiveAutoscaler:
         self._settings, self._stop = settings, stop
         self._metrics = Metrics()
         self._problems = Problems(warn, self._metrics.set_condition)
+        head = {
+            "title": settings.group_in(connection.namespace), "percentile": settings.percentile,
+            "phase": "running" if settings.acts else "observing",
+        }  # fmt: skip
+        page = EntryFeed(
+            settings.latency_target_s,
+            settings.payment_partitions,
+            reports=lambda: self._acting.reports() if self._acting else [],
+            more=lambda: {**head, "hold": str(self._hold() or "")},
+        )
         show = self._metrics[STATUS].labels
         self._conditions = Conditions(settings.act, settings, lambda kind, value: show(kind).set(value))
         self._scale_ups = ScaleUps()
@@ -107,11 +120,17 @@ class LiveAutoscaler:
             conditions=lambda: self._conditions.current,
             targets=lambda: self._acting.targets() if self._acting else [],
             hold=lambda: str(self._hold() or ""),
+            live=page.feed,
         )
         self._pages = ExitStack()
         self._show = self._pages.enter_context(serving(source, settings))
         self._journal = self._journal_if_allowed(connection)
-        record = self._journal.record if self._journal else self._metrics.count_entry
+        write = self._journal.record if self._journal else self._metrics.count_entry
+
+        def record(entry: JournalEntry) -> None:
+            page.record(entry)
+            write(entry)
+
         self._offsets = OffsetReader.of(
             connection, settings, settings.decision_interval_s,
             partitions=settings.payment_partitions, is_foreign=settings.is_foreign or not settings.acts,
@@ -181,9 +200,9 @@ class LiveAutoscaler:
         topic = qualified(connection.namespace, Topic.JOURNAL)
         if not self._settings.acts:
             try:
-                check_topics(connection, {topic: TopicNeed()}, JOURNAL_S)
-            except PreflightError:
-                log.info(f"decisions are kept in memory only, because there is no topic {topic}")
+                check_topics(connection, {topic: CONTROL_NEED}, JOURNAL_S)
+            except PreflightError as missing:
+                log.info(f"decisions are kept in memory only: {missing}")
                 return None
         key = self._settings.journal_key(connection.namespace)
         return JournalTopic(connection, key, self._metrics, partial(self._problems.report, "journal"))
@@ -208,6 +227,8 @@ class LiveAutoscaler:
             self._scale_ups.observe(tick)
             self._problems.report("scale-ups", self._scale_ups.problem)
         else:
+            waiting = f"waiting for the {tick.missing}" if tick.missing else ""
+            self._problems.report("comparison", waiting, after=PERSISTENT_TICKS)
             self._group.after_tick(self._metrics)
         self._conditions.update(tick, self._hold(), self._problems.current, leads=self._group.leads)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)

@@ -1,4 +1,4 @@
-"""The autoscaler's pages: health, plan, decisions and metrics. Read-only."""
+"""The autoscaler's pages: live page, health, plan, decisions and metrics. Read-only."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +11,7 @@ import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from autoscaler.live.settings import Pages
+from autoscaler.page.feed import Feed
 from contracts.pages import Answer, WebServer, http_error, not_found
 
 MAX_DECISIONS: Final = 100
@@ -36,6 +37,8 @@ class Source:
     conditions: Callable[[], Sequence[Any]] = tuple
     targets: Callable[[], list[str]] = list
     """HOST:PORT of the replicas' metrics."""
+    live: Feed | None = None
+    """The live page; None: the process has none, and `/` is the list of pages."""
 
 
 def health(source: Source, *, is_liveness: bool = False) -> Answer:
@@ -70,12 +73,17 @@ def decisions(source: Source, query: str) -> Answer:
     return _json(source.decisions(int(text)))
 
 
+def _list() -> Answer:
+    return _json({path: text for path, (text, _) in PAGES.items()})
+
+
 def _json(data: Any) -> Answer:
     return Answer(msgspec.json.encode(data))
 
 
 PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
-    "/": ("this list", lambda source, query: _json({path: text for path, (text, _) in PAGES.items()})),
+    "/": ("the live page (data: /live/state, /live/events)", lambda source, query: _list()),
+    "/pages": ("this list", lambda source, query: _list()),
     "/healthz": ("200 while ticks are recent and the policy decides, else 503; all problems", lambda of, _: health(of)),
     "/livez": ("like /healthz, but 200 if a restart cannot help", lambda source, _: health(source, is_liveness=True)),
     "/plan": ("the plan in force and the intended plan", lambda source, query: _json(source.plan())),
@@ -94,7 +102,8 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
 
 def respond(source: Source, path: str, query: str) -> Answer:
     """Return the answer to one request. Errors are JSON {"error": …} with status 404 or 400."""
-    return PAGES[path][1](source, query) if path in PAGES else not_found(path, PAGES)
+    answer = source.live.answer(path) if source.live else None
+    return answer or (PAGES[path][1](source, query) if path in PAGES else not_found(path, PAGES))
 
 
 @contextmanager

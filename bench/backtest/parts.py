@@ -14,11 +14,11 @@ from loadgen.schedule import SECOND_US
 from loadgen.shapes import IntArray
 from loadgen.trace import PARTITIONS, EventTrace, Trace
 
-MAX_SIMULATED_S: Final = 2 * 3600
+MAX_SIMULATED_S: Final = 24 * 240
 """A longer trace is sampled: its parts are spread evenly over it and have this duration together."""
-PART_S: Final = 300
+PART_S: Final = 240
 """Duration of a part of a sampled trace, seconds."""
-WARM_UP_S: Final = 120
+WARM_UP_S: Final = 90
 """Time before a part in which the policy learns the load, seconds. It is simulated, but not counted."""
 BOUND: Final = "clairvoyant"
 """Policy of a job that computes the lower bound of all policies."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bench.backtest.backtest import Backtest, Line
     from bench.matrix import Contender
     from report.measures import Interval
-    from tailpack.backtest.page import Page
+    from tailpack.backtest.page import Texts
 
 FAILED_UNDER: Final = 99
 """Exit status if a policy is below --fail-under."""
@@ -103,7 +103,7 @@ def backtest(
 ) -> None:
     """Simulate past traffic under today's scaler and under other policies, and compare share in time and cost.
 
-    A trace of more than two hours is sampled. If it has only counts, figures are a band:
+    A trace of more than 96 minutes is sampled. If it has only counts, figures are a band:
     from evenly spaced events to one burst each second.
     """
     from bench.backtest.backtest import backtest as answer  # noqa: PLC0415  numpy only where it is needed
@@ -148,12 +148,12 @@ def backtest(
         result = answer(question, found, out, processes=processes, announce=announce)
     result = msgspec.structs.replace(result, notes=(*notes, *result.notes))
     (out / "backtest.json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
-    page = _page(result, amount, f"{percentile:g} % within {latency}", band=not is_exact)
-    replace_file(out / PAGE, html(page))
+    texts = _texts(result, amount, f"{percentile:g} % within {latency}", band=not is_exact)
+    replace_file(out / PAGE, html(result, texts))
     if as_json:
         print_json(result)
     else:
-        _print(page)
+        _print(texts)
         Console().print(f"page: {out / PAGE}", highlight=False, soft_wrap=True)
     least = min(
         (line.in_time[0] for line in result.lines if line.name in {one.label for one in contenders}), default=0.0
@@ -183,9 +183,9 @@ def _price(text: str) -> float | None:
     return float(match[1]) if match else None
 
 
-def _page(result: "Backtest", price: float | None, slo: str, *, band: bool) -> "Page":
+def _texts(result: "Backtest", price: float | None, slo: str, *, band: bool) -> "Texts":
     """Return the texts of the result, for terminal and page."""
-    from tailpack.backtest.page import Page  # noqa: PLC0415  only with a result
+    from tailpack.backtest.page import Texts, clock  # noqa: PLC0415  only with a result
 
     sampled = f", {duration(result.simulated_s)} of it simulated" if result.simulated_s < result.duration_s else ""
     title = f"{result.trace}: {duration(result.duration_s)}{sampled}, {count(result.events)} events, " + (
@@ -198,36 +198,30 @@ def _page(result: "Backtest", price: float | None, slo: str, *, band: bool) -> "
     notes = ["Bands: events spaced evenly … in one burst each second; the trace does not show which."] if band else []
     if worst := result.worst:
         notes.append(
-            f"Worst time of {worst.name}: {_clock(worst.begin_s)} to {_clock(worst.end_s)} after the start, "
+            f"Worst time of {worst.name}: {clock(worst.begin_s)} to {clock(worst.end_s)} after the start, "
             f"{share(worst.in_time)} in time; up to {worst.peak_events_per_s:,} events/s after a mean of "
             f"{worst.before_events_per_s:,.0f}."
         )
     if result.bound:
         notes.append(f"Lower bound: no policy that meets the SLO costs less; proven by {result.bound.method}.")
-    return Page(
+    return Texts(
         title=title,
         conditions=f"SLO: {slo}. A replica needs {duration(result.service_time_s)} for an event.",
         columns=["", "in time", "late events/day", "replica-hours", *cost, "cost against today"],
         rows=[*(_cells(line, price) for line in result.lines), [name, "", "", f"{hours:,.2f}", *priced, ""]],
         notes=[*notes, *result.notes, *(f"failed: {why}" for why in result.failed), NOT_MODELLED],
-        names=[line.name for line in result.lines],
-        spans=[(block.begin_s, block.end_s) for block in result.blocks],
-        clock=_clock,
-        events_per_s=[block.events_per_s for block in result.blocks],
-        replicas=[block.replicas for block in result.blocks],
-        late=[[100 * (1 - one) for one in block.in_time] for block in result.blocks],
     )
 
 
-def _print(page: "Page") -> None:
+def _print(texts: "Texts") -> None:
     console = Console()
-    table = Table(*page.columns, box=None, title=page.title)
+    table = Table(*texts.columns, box=None, title=texts.title)
     for column in table.columns[1:]:
         column.justify = "right"
-    for row in page.rows:
+    for row in texts.rows:
         table.add_row(*row)
     console.print(table)
-    for text in page.notes:
+    for text in texts.notes:
         console.print(text, highlight=False, markup=False, style="dim")
 
 
@@ -247,8 +241,3 @@ def _change(change: "Interval | None") -> str:
     if change is None:
         return "–"
     return f"{change.mean:+.1%} ({change.low:+.1%} … {change.high:+.1%})"
-
-
-def _clock(second: int) -> str:
-    days, rest = divmod(second, 86_400)
-    return (f"{days} d " if days else "") + f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"

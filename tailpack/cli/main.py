@@ -35,6 +35,7 @@ SERVER_OPTION: Final = "--bootstrap-servers kafka:9092"
 COMMANDS: Final = (
     # command, definition as "module:function", example, panel
     ("demo", "tailpack.cli.run:demo", "demo --policy keda-hpa", START),
+    ("view", "tailpack.view:view", "view --demo", START),
     ("doctor", "tailpack.cli.setup:doctor", f"doctor {SERVER_OPTION}", START),
     ("init", "tailpack.cli.setup:init", "init group shadow.toml", START),
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),

@@ -143,6 +143,7 @@ Properties = Annotated[
 WebUi = Annotated[
     int | None, typer.Option("--web-ui", min=1, max=65535, help="Serve Locust's web page on this port during the run.")
 ]
+NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the live page in a browser.")]
 LoadWorkers = Annotated[
     int, typer.Option("--load-workers", min=1, max=100, help="Number of processes that send the load.")
 ]

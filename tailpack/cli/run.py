@@ -28,6 +28,7 @@ def demo(
     trace: options.Trace = None,
     as_json: options.AsJson = False,
     web_ui: options.WebUi = None,
+    no_browser: options.NoBrowser = False,
     seed: options.Seed = None,
 ) -> None:
     """Run the whole pipeline for two minutes under a skewed load with bursts, scale it live, then report.
@@ -35,7 +36,7 @@ def demo(
     Exit status 0 only if every order had each of its effects exactly once.
     """
     changes = options.parse_changes((), policy=policy, seed=seed)
-    _run("demo", trace, changes, out, as_json=as_json, web_port=web_ui, fit_load=True)
+    _run("demo", trace, changes, out, as_json=as_json, web_port=web_ui, fit_load=True, open_page=not no_browser)
 
 
 def run(
@@ -49,6 +50,7 @@ def run(
     bootstrap_servers: options.Servers = "",
     client_properties: options.Properties = "",
     web_ui: options.WebUi = None,
+    no_browser: options.NoBrowser = False,
     load_workers: options.LoadWorkers = 1,
     seed: options.Seed = None,
     duration: options.Duration = None,
@@ -67,7 +69,7 @@ def run(
     overrides |= options.slo_changes(latency, percentile, service_time, startup, most)
     _run(
         scenario, trace, overrides, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
-        client_properties=client_properties, web_port=web_ui, load_workers=load_workers,
+        client_properties=client_properties, web_port=web_ui, load_workers=load_workers, open_page=not no_browser,
     )  # fmt: skip
 
 

@@ -1,13 +1,12 @@
 """The page in a real browser: it fits the screen in both themes, and zoom, keys and pointer work."""
 
 import base64
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from chromium import chromium, console_errors, needs_chromium, open_page
 from example_report import example
-from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -15,19 +14,8 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from report.page import page
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(
-        not (CHROMIUM and DRIVER), reason="no Chromium here; on Debian: apt install chromium chromium-driver"
-    ),
-]
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-)  # fmt: skip
+pytestmark = [pytest.mark.spark, needs_chromium]
 WIDTHS = (390, 768, 1440)
-LOUDER = ("SEVERE", "WARNING")
 SMALLEST_CONTRAST = """
 const light = c => { const v = c.map(x => x / 255).map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
     return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
@@ -60,17 +48,8 @@ return [inked / (wide * tall), hash];
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-    driver.set_page_load_timeout(30)
-    try:
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
         yield driver
-    finally:
-        driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -78,23 +57,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     place = tmp_path_factory.mktemp("pages") / page.PAGE_FILE
     page.write(example(), place)
     return place.as_uri()
-
-
-def open_page(browser: Any, address: str, *, width: int = 1440, scheme: str = "light", medium: str = "screen") -> None:
-    """Open a page at a width in a colour scheme."""
-    features = [
-        {"name": "prefers-color-scheme", "value": scheme},
-        {"name": "prefers-reduced-motion", "value": "reduce"},
-    ]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": medium, "features": features})
-    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    browser.get(address)
-
-
-def console_errors(browser: Any) -> list[Any]:
-    logged = [entry for entry in browser.get_log("browser") if entry["level"] in LOUDER]
-    return [entry for entry in logged if "getImageData" not in entry["message"]]  # caused by this test
 
 
 def plot(browser: Any, name: str = "panel-0") -> WebElement:

@@ -113,6 +113,13 @@ class Paths(NamedTuple):
         """Number of the median path."""
         return int(np.searchsorted(np.cumsum(self.weights), 0.5))
 
+    def expected(self, slot_s: float) -> tuple[float, float, float, float]:
+        """Return `Decision.expected`, from the events of all paths."""
+        totals = self.events.sum(axis=(1, 2))
+        order = np.argsort(totals)
+        low, high = totals[order][np.searchsorted(np.cumsum(self.weights[order]), (0.1, 0.9)).clip(max=len(order) - 1)]
+        return self.events.shape[1] * slot_s, float(totals @ self.weights), float(low), float(high)
+
 
 class Ensemble:
     """Remembers the forecast of each interval and the arrivals that followed, and makes paths of both."""

@@ -194,4 +194,5 @@ class TailAware:
         self._handovers.begin(observation, [partitions[place] for place in moved])
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
         reason = plans.why(now, chosen, found) + plans.out_of_reach(now, found, self._budget.allowed_share)
-        return replace(change(observation, plan, reason), alternatives=tuple(plans.alternatives(chosen, found)))
+        expected, compared = now.paths.expected(now.grid.slot_s), tuple(plans.alternatives(chosen, found))
+        return replace(change(observation, plan, reason), alternatives=compared, expected=expected)

@@ -8,7 +8,7 @@ from rich.console import Console
 from contracts.events import Timeline
 from contracts.journal import PartitionState, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from tailpack.live_view import RunStatus, line, render
-from tailpack.watch import LiveState
+from tailpack.watch import RunState
 
 
 def timeline(latency_s: float) -> Timeline:
@@ -28,16 +28,16 @@ def tick(**changes: object) -> TickRecord:
     return TickRecord(**(fields | changes))  # type: ignore[arg-type]
 
 
-def drawn(state: LiveState, moment: RunStatus, width: int) -> list[str]:
+def drawn(state: RunState, moment: RunStatus, width: int) -> list[str]:
     console = Console(file=StringIO(), width=width, force_terminal=False)
     console.print(render(state, moment))
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
 
 
 @pytest.fixture
-def state() -> LiveState:
+def state() -> RunState:
     """Two replicas, one plan, three finished events of which one is late."""
-    state = LiveState(latency_target_s=0.5)
+    state = RunState(latency_target_s=0.5)
     for order, latency_s in (("a", 0.02), ("b", 0.03), ("c", 0.7)):
         state.record_finished(order, timeline(latency_s), now=10.0)
     state.record_entry(tick())
@@ -48,21 +48,21 @@ def state() -> LiveState:
     return state
 
 
-def test_a_replica_that_died_is_an_incident_and_gone(state: LiveState) -> None:
+def test_a_replica_that_died_is_an_incident_and_gone(state: RunState) -> None:
     state.record_entry(ReplicaChanged(at_us=0, replica="payment-1", change=ReplicaChange.DIED, detail="signal 9"))
     assert "payment-1" not in state.replicas
     assert list(state.incidents) == ["payment-1 died: signal 9"]
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int) -> None:
+def test_the_view_shows_owners_latency_and_reasons(state: RunState, width: int) -> None:
     rows = drawn(state, RunStatus("tailpack demo", "replaying", 12.0, 120.0, 900.0), width)
     for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.666 % in time"):
         assert expected in "\n".join(rows)
     assert max(map(len, rows)) <= width
 
 
-def test_a_problem_of_the_autoscaler_is_shown_in_both_views_until_it_ends(state: LiveState) -> None:
+def test_a_problem_of_the_autoscaler_is_shown_in_both_views_until_it_ends(state: RunState) -> None:
     moment = RunStatus("demo", "replaying", 12.0, 60.0, 100.0)
     state.record_entry(tick(problems=("policy: tail-aware failed: OSError",)))
     assert line(state, moment).endswith("PROBLEM: policy: tail-aware failed: OSError")

@@ -5,7 +5,9 @@ import msgspec
 import pytest
 
 from contracts.journal import PartitionState, PlanAlternative, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from report.decisions import explain, select
+from tailpack.cli.explain import explain_why_not as why_not
+from tailpack.cli.explain import explained as explain
+from tailpack.cli.explain import lines, select
 from tailpack.errors import TailpackError
 
 START_S = 1_767_225_600
@@ -42,18 +44,18 @@ JOURNAL = [
 def test_a_change_has_its_moves_reason_alternatives_and_effect_and_no_changes_are_folded():
     before, change, after = explain(JOURNAL)
     assert (before.times, after.times) == (5, 12)
-    assert [*change.lines()] == [
+    assert [*lines(change)] == [
         "00:00:05  up 1 → 2 replicas, plan 2; 1 moved: p1 → payment-1",
         "  why       reason 5",
         "  compared  2 replicas, 1 moved: 100 % in time at cost 3.1",
         "  compared  1 replica, 0 moved: 98.5 % in time at cost 11.6",
         "  after 10 s  80 → 6 events waiting, 2 replicas ready, payment-1 ready after 2.00 s",
     ]
-    assert change.why_not(1).startswith(
+    assert why_not(change, 1).startswith(
         "  why not   1 replica, 0 moved: 98.5 % in time at cost 11.6; chosen: 2 replicas"
     )
-    assert "3 was not compared; the counts are 2, 1" in change.why_not(3)
-    assert "it follows a rule" in before.why_not(3)
+    assert "3 was not compared; the counts are 2, 1" in why_not(change, 3)
+    assert "it follows a rule" in why_not(before, 3)
 
 
 def test_decisions_are_selected_by_plan_time_or_last():
@@ -75,7 +77,7 @@ def test_a_decision_has_only_its_own_plan():
 
 def test_a_limited_decision_names_the_rail_and_what_was_wanted():
     (limited,) = explain([tick(0, "up", 2, rails=("max", "max_step_up"), uncapped=9)])
-    assert "  rails     max, max_step_up; without: 9 replicas" in [*limited.lines()]
+    assert "  rails     max, max_step_up; without: 9 replicas" in [*lines(limited)]
     free, again, bound = explain([tick(0), tick(1, epoch=2), tick(2, epoch=2, rails=("window",), uncapped=1)])
     assert (free.rails, again.rails, bound.rails) == ((), (), ("window",)), "another rail is not folded"
 

@@ -1,0 +1,133 @@
+"""The live page in a real browser: blocks follow the plans, at three widths, in both themes, after a restart too."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from axe_core_python.selenium import Axe
+from chromium import chromium, console_errors, needs_chromium, open_page
+from live_story import SECOND, Story, changed
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+from contracts.journal import ReplicaChange
+from contracts.pages import WebServer
+from tailpack.view import DEMO, Viewer, load_recordings
+
+pytestmark = needs_chromium
+HOSTILE = "<script>document.title = 'taken over'</script>"
+OWNERS = """
+return Object.fromEntries([...document.querySelector('.run').querySelectorAll('.block')].map(
+    block => [block.dataset.partition, block.closest('.replica').dataset.replica]));
+"""
+TEXTS = "return [...document.querySelectorAll('#decisions summary')].map(one => one.textContent).join()"
+COUNT_SLIDES = """
+window.slid = [];
+const animate = Element.prototype.animate;
+Element.prototype.animate = function (...rest) { slid.push(this.dataset.partition); return animate.apply(this, rest); };
+"""
+SCRUB = "const at = document.getElementById('scrub'); at.value = arguments[0]; at.dispatchEvent(new Event('input'))"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
+
+
+@contextmanager
+def shown(browser: Any, server: WebServer, *, reload: bool = True, **screen: Any) -> Iterator[None]:
+    try:
+        if reload:
+            open_page(browser, f"http://127.0.0.1:{server.port}/", **screen)
+        yield
+        assert console_errors(browser) == []
+    finally:
+        browser.get("about:blank")
+        server.close()
+
+
+def wait(browser: Any, condition: Callable[[], object]) -> None:
+    WebDriverWait(browser, 60, poll_frequency=0.1).until(lambda _: condition())
+
+
+def owners(browser: Any) -> dict[int, str]:
+    return {int(number): owner for number, owner in browser.execute_script(OWNERS).items()}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 900, 500])
+def test_each_block_lies_in_the_replica_of_the_newest_plan_and_the_page_is_accessible(
+    browser: Any, *, width: int, scheme: str
+) -> None:
+    story = Story()
+    with shown(browser, story.serve(), width=width, scheme=scheme):
+        wait(browser, lambda: owners(browser) == story.owners)
+        browser.execute_script("window.block = document.querySelector('.block[data-partition=\"3\"]')")
+
+        story.state.record_entry(changed(1, HOSTILE, ReplicaChange.REQUESTED))
+        story.tick(action="up", reason=HOSTILE, planned_replicas=2, problems=(HOSTILE,))
+        story.plan_for(story.owners | {3: HOSTILE, 5: HOSTILE}, reason=HOSTILE)
+        wait(browser, lambda: owners(browser) == story.owners)
+
+        assert browser.execute_script("return window.block.closest('.replica').dataset.replica") == HOSTILE, "it moved"
+        wait(browser, lambda: f"p3 → {HOSTILE}, p5 → {HOSTILE}" in browser.execute_script(TEXTS))
+        assert HOSTILE in browser.find_element(By.ID, "problems").text
+        assert browser.title == "story · tailpack"
+        assert "scale out 1 → 2" in browser.find_element(By.ID, "said").get_attribute("textContent"), "announced"
+        assert browser.find_element(By.ID, "share").text == "84 %", "of 100 latencies up to 594 ms"
+        story.plan_for(dict.fromkeys(story.owners, "payment-0"), action="down", reason="idle")
+        wait(browser, lambda: owners(browser) == story.owners)
+
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        findings = Axe().run(browser)["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in findings] == []
+        fetched = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+        assert {address.rpartition("/")[2] for address in fetched if not address.startswith("data:")} <= {"events"}
+
+
+def test_moved_blocks_slide_and_a_restarted_process_with_301_partitions_is_shown_as_a_picture(browser: Any) -> None:
+    story, again = Story(), Story(partitions=301)
+    first = story.serve()
+    open_page(browser, f"http://127.0.0.1:{first.port}/")
+    motion = {"name": "prefers-reduced-motion", "value": "no-preference"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
+    wait(browser, lambda: owners(browser) == story.owners)
+    browser.execute_script(COUNT_SLIDES)
+    story.plan_for(story.owners | {3: "payment-1"})
+    wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
+    first.close()
+    phase = browser.find_element(By.ID, "phase")
+    wait(browser, lambda: "disconnected" in phase.text)
+    with shown(browser, again.serve(first.port), reload=False):
+        wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "canvas.strip"))
+        strip = browser.find_element(By.CSS_SELECTOR, "canvas.strip")
+        assert strip.get_attribute("aria-label").startswith("301 partitions")
+        assert "disconnected" not in phase.text
+        browser.get_log("browser")  # refused connections are errors of this console
+
+
+def test_a_recording_is_replayed_to_any_time_beside_another_run(browser: Any) -> None:
+    assert DEMO.stat().st_size <= 300_000
+    recordings = load_recordings(DEMO)
+    server = WebServer(Viewer(recordings).respond, 0)
+    server.start()
+
+    def expected(second: float) -> dict[int, str]:
+        patches = [patch for at_us, patch in recordings[0].frames if at_us <= second * SECOND + 1000]
+        rows = [item for patch in patches for item in patch.get("partitions", {}).items()]
+        return {int(number): row[0] for number, row in rows}
+
+    with shown(browser, server, width=1280):
+        wait(browser, lambda: len(browser.find_elements(By.CSS_SELECTOR, ".run")) == 2)
+        browser.find_element(By.ID, "play").click()  # pause
+        for second in (90.0, 40.0, 100.0):
+            browser.execute_script(SCRUB, str(second))
+            wait(browser, lambda second=second: owners(browser) == expected(second))
+        browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ARROW_LEFT)
+        wait(browser, lambda: browser.find_element(By.ID, "clock").text == "1:39")
+        titles = [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".run h3")]
+        assert [title.partition(":")[0] for title in titles] == ["tail-aware", "keda-hpa"]
+        assert Axe().run(browser)["violations"] == []

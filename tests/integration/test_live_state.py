@@ -1,0 +1,34 @@
+"""The live page of a run counts what its report counts."""
+
+import json
+import re
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka_helpers import wait_for
+from live_run import start_run
+
+pytestmark = pytest.mark.kafka
+
+
+def test_the_page_of_a_run_ends_with_the_totals_of_its_report(kafka: str, tmp_path: Path) -> None:
+    run = start_run(tmp_path, "smoke", "--bootstrap-servers", kafka)
+    assert run.process.stderr is not None
+    address = next(found[1] for line in run.process.stderr if (found := re.search(r"live page (http\S+)", line)))
+
+    def last() -> dict[str, Any] | None:
+        with urllib.request.urlopen(f"{address}/live/state", timeout=30) as answer:  # noqa: S310
+            found = json.load(answer)
+        return found if found["phase"] == "writing the report" else None
+
+    shown = wait_for(last, "the end of the load", deadline_s=150)
+    status, result = run.ended()
+    assert status == 0
+    assert shown["done"] == result["events"]
+    assert shown["in_time"] / shown["done"] == pytest.approx(result["in_sla"])
+    owners = {row[0] for row in shown["partitions"].values()}
+    assert owners <= shown["replicas"].keys()
+    assert {"order", "payment", "shipment", "notification"} >= shown["stages"].keys() >= {"payment"}
+    assert shown["decisions"]

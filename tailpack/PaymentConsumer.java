@@ -74,6 +74,7 @@ public class PaymentConsumer {
         config.put("auto.offset.reset", "earliest");
         config.put("enable.auto.commit", "false");
         config.put("max.poll.records", "1"); // a rebalance waits for one event at most
+        config.put("retry.backoff.ms", "20");
         config.put("fetch.max.wait.ms", "10"); // a partition that arrives waits for the pending fetch
         config.put("key.deserializer", ByteArrayDeserializer.class.getName());
         config.put("value.deserializer", ByteArrayDeserializer.class.getName());

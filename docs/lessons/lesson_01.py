@@ -100,7 +100,7 @@ def _():
     it within the latency target. An average over a second does not show this, because equal averages
     have different bursts.
 
-    *Next:* [lesson 2](lesson_02.py). *More:* [why tails break](../explanation/why-tails-break.md).
+    *Next:* [lesson 2](lesson_02.py), with `tailpack lesson open 2`. *More:* [why tails break](../explanation/why-tails-break.md).
     """)
     return
 

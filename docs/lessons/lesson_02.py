@@ -103,7 +103,7 @@ def _():
     promises nothing. How long you may look away follows from the latency target and from how fast the
     load can rise.
 
-    *Next:* [lesson 3](lesson_03.py). *More:* [when to use what](../explanation/when-to-use-what.md).
+    *Next:* [lesson 3](lesson_03.py), with `tailpack lesson open 3`. *More:* [when to use what](../explanation/when-to-use-what.md).
     """)
     return
 

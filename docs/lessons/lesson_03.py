@@ -106,7 +106,7 @@ def _():
     partition limits what any number of replicas can do. A policy that counts only the sum of the load
     does not see which replica is overloaded.
 
-    *Next:* [lesson 4](lesson_04.py). *More:* [partitioners and order](../explanation/partitioners-and-order.md).
+    *Next:* [lesson 4](lesson_04.py), with `tailpack lesson open 4`. *More:* [partitioners and order](../explanation/partitioners-and-order.md).
     """)
     return
 

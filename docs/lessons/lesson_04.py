@@ -136,7 +136,7 @@ def _():
     The best packing is not the best plan, because each moved partition pauses. Good plans start from
     the present owners and move only what must move.
 
-    *Next:* [lesson 5](lesson_05.py). *More:* [packing](../explanation/packing.md).
+    *Next:* [lesson 5](lesson_05.py), with `tailpack lesson open 5`. *More:* [packing](../explanation/packing.md).
     """)
     return
 

@@ -130,7 +130,7 @@ def _():
     A change of owners has a price in late events, and the rebalance protocol sets it. An autoscaler
     that ignores this price changes too often.
 
-    *Next:* [lesson 6](lesson_06.py). *More:* [handover](../explanation/handover.md).
+    *Next:* [lesson 6](lesson_06.py), with `tailpack lesson open 6`. *More:* [handover](../explanation/handover.md).
     """)
     return
 

@@ -123,7 +123,7 @@ def _():
     A replica helps only after it has started, so a slow start must be paid for in advance, by replicas
     that wait. From some start-up time on, a fixed count is the better autoscaler.
 
-    *Next:* [lesson 8](lesson_08.py). *More:* [when to use what](../explanation/when-to-use-what.md).
+    *Next:* [lesson 8](lesson_08.py), with `tailpack lesson open 8`. *More:* [when to use what](../explanation/when-to-use-what.md).
     """)
     return
 

@@ -132,7 +132,7 @@ def _():
     A client that waits for answers sends least when the server is slowest, so its percentiles leave out
     the worst events. Measure from the time at which an event was intended, and send on schedule.
 
-    *Next:* [lesson 9](lesson_09.py). *More:* [report fields](../reference/report-fields.md).
+    *Next:* [lesson 9](lesson_09.py), with `tailpack lesson open 9`. *More:* [report fields](../reference/report-fields.md).
     """)
     return
 

@@ -123,7 +123,7 @@ def _():
     Order needs one partition per key, and then the largest key limits the balance. A partitioner that
     splits keys buys balance with memory and order, so split only where a key is too large.
 
-    *Next:* [lesson 10](lesson_10.py). *More:* [partitioners and order](../explanation/partitioners-and-order.md).
+    *Next:* [lesson 10](lesson_10.py), with `tailpack lesson open 10`. *More:* [partitioners and order](../explanation/partitioners-and-order.md).
     """)
     return
 

@@ -64,7 +64,13 @@ def _(number):
     found = lab.compare(
         f"random-{number.value}", [Mine, "linear", "keda-hpa", *(f"static-{n}" for n in counts)], seeds=1
     )
-    mo.vstack([found.front(), found])
+    found.front()
+    return (found,)
+
+
+@app.cell
+def _(found):
+    found
     return
 
 

@@ -103,7 +103,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_head(answer, {"Cache-Control": "no-store", "Connection": "close"})
             self.wfile.write(answer.body)
             for part in stream(self.headers.get("Last-Event-ID", "")):
-                self.wfile.write(part)
+                for begin in range(0, len(part), STREAM_BUFFER):  # each has the whole time
+                    self.wfile.write(part[begin : begin + STREAM_BUFFER])
 
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
 

@@ -102,7 +102,6 @@ class LiveAutoscaler:
         }  # fmt: skip
         page = EntryFeed(
             settings.latency_target_s,
-            settings.payment_partitions,
             reports=lambda: self._acting.reports() if self._acting else [],
             more=lambda: {**head, "hold": str(self._hold() or "")},
         )

@@ -6,7 +6,7 @@ The model serves the same arrivals as the real group, which another scaler manag
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from autoscaler.records import GroupStatus
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.metrics import gauge
+
+PROPOSES: Final = "proposes"  # first word of the reason of a proposal
 
 # label `of`: `group` is the real group, `would_be` the model
 REPLICAS = gauge("tailpack_shadow_replicas", "replicas", "Replicas of the real group and of the model", "of")
@@ -93,8 +95,8 @@ class ObservedGroup:
         proposals = None
         if settings.act == "propose":
             found = read_plans(connection, settings, DEADLINE_S).newest
-            if found is not None and found.assignment is not None:
-                why = f"plan {found.epoch} gives partitions to replicas, so an autoscaler acts on this group"
+            if found is not None and not found.reason.startswith(PROPOSES):
+                why = f"plan {found.epoch} is no proposal, so an autoscaler acts on this group"
                 raise PlanNotWrittenError(f"{why}; use act = off, or on")
             proposals = PlanLog(connection, settings)
         return cls(LoadReader(offsets), MemberReader(connection, name, topic), settings, problems, proposals)
@@ -184,7 +186,7 @@ class ObservedGroup:
         if log is None or not count or (log.newest is not None and log.newest.count == count):
             return ""
         try:
-            log.write(self.plan.replicas, None, f"proposes {count} replicas", wanted=count)
+            log.write(self.plan.replicas, None, f"{PROPOSES} {count} replicas", wanted=count)
         except PlanNotWrittenError as failed:
             return str(failed)
         return ""

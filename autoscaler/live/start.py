@@ -66,7 +66,7 @@ def _autoscale(configs: Sequence[Path], environ: Mapping[str, str], *, only_stop
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, on_signal)
         with ExitStack() as locks:
-            for stage in stages if stages[0].settings.acts else ():
+            for stage in stages if stages[0].settings.acts or only_stop else ():
                 locks.enter_context(lock_state_dir(Path(stage.settings.state_dir)))
             if only_stop:
                 return max(map(_stop, stages))

@@ -70,7 +70,7 @@ class Decisions:
             case ReplicaChanged(change=ReplicaChange.READY):
                 since_us = self._requested_us.pop(entry.replica, None)
                 for number, tick in self._changes.items():
-                    if since_us is not None and 0 <= since_us - tick.at_us < EFFECT_US:
+                    if since_us is not None and number in self.rows and 0 <= since_us - tick.at_us < EFFECT_US:
                         took = (entry.replica, (entry.at_us - since_us) / 1e6)
                         self.rows[number] = _with(self.rows[number], started=(*self.rows[number].started, took))
 

@@ -1,6 +1,7 @@
 """Serve the live page: its HTML, the state, and the differences of the state as server-sent events."""
 
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +16,7 @@ import msgspec
 from autoscaler.page.snapshot import difference, snapshot
 from autoscaler.page.state import LiveState
 from contracts.clock import monotonic_s, now_us
-from contracts.journal import JournalEntry
+from contracts.journal import JournalEntry, TickRecord
 from contracts.pages import Answer, not_found
 from contracts.progress import Progress
 
@@ -65,7 +66,7 @@ class Feed:
         """
         yield b"retry: %d\n\n" % RETRY_MS
         process, _, number = last_id.rpartition("-")
-        at = int(number) if process == self._process and number.isdecimal() else -1
+        at = int(number) if process == self._process and re.fullmatch(r"\d{1,18}", number) else -1
         sent_s = self._clock()
         while True:
             now, state = self.state()
@@ -105,25 +106,36 @@ class EntryFeed:
     def __init__(
         self,
         latency_target_s: float,
-        partitions: int,
         reports: Callable[[], Iterable[Progress]] = tuple,
         more: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         """reports: returns the newest progress reports. more: returns further keys of the state."""
-        entries = max(2, min(MAX_ENTRIES, MAX_PARTITION_STATES // max(1, partitions)))
-        self._waiting: deque[JournalEntry] = deque(maxlen=entries)
+        self._waiting, self._cells = deque[JournalEntry](), 0
         self._state = LiveState(latency_target_s)
         self._reports, self._more = reports, more
-        self.record = self._waiting.append
-        """Records one journal entry."""
         self.feed = Feed(self._read)
+
+    def record(self, entry: JournalEntry) -> None:
+        """Record one journal entry. While no page is open, only the newest ticks are kept."""
+        self._waiting.append(entry)
+        self._cells += _cells_of(entry)
+        while len(self._waiting) > MAX_ENTRIES or (self._cells > MAX_PARTITION_STATES and len(self._waiting) > 2):
+            oldest = self._waiting.popleft()
+            self._cells -= _cells_of(oldest)
+            if not isinstance(oldest, TickRecord):  # the next tick repeats what a tick says, but not this
+                self._state.record_entry(oldest)
 
     def _read(self) -> dict[str, Any]:
         while self._waiting:
             self._state.record_entry(self._waiting.popleft())
+        self._cells = 0
         for report in self._reports():
             self._state.record_progress(report, count_events=True)
         return snapshot(self._state, now_us(), **self._more())
+
+
+def _cells_of(entry: JournalEntry) -> int:
+    return len(entry.partitions) if isinstance(entry, TickRecord) else 0
 
 
 @cache

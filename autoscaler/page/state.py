@@ -14,6 +14,7 @@ from contracts.progress import COUNTS_WITHIN_TARGET, Progress
 HISTORY: Final = 120
 """Maximum number of ticks, and of seconds with latencies, in the curves."""
 DEAD_SHOWN_US: Final = 8_000_000
+MAX_PAUSES: Final = 500
 """Time for which a replica that died stays in the state, µs."""
 
 
@@ -95,6 +96,8 @@ class LiveState:
         for rebalance in progress.recent_rebalances:
             if rebalance.taken and rebalance.pause_us > 0:
                 self.pauses_s[rebalance.epoch] = max(self.pauses_s.get(rebalance.epoch, 0.0), rebalance.pause_us / 1e6)
+                if len(self.pauses_s) > MAX_PAUSES:
+                    del self.pauses_s[min(self.pauses_s)]
         incarnation, before = self.reported.get(progress.replica, ("", ()))
         if not count_events or not progress.latencies:
             return

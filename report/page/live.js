@@ -1,6 +1,6 @@
 const config = JSON.parse(document.getElementById("config").textContent);
 const $ = id => document.getElementById(id);
-const KEPT_FRAMES = 7200, WINDOW_S = 60, SLIDE_MS = 400, MAX_BLOCKS = 300;
+const KEPT_FRAMES = 7200, WINDOW_S = 60, SLIDE_MS = 400, MAX_BLOCKS = 300, GAP_PX = 2;
 // Texts come from records. They are set as text, never as HTML.
 const make = (tag, name, text) => {
   const element = document.createElement(tag);
@@ -44,8 +44,8 @@ class Lanes {
       const lane = this.replicas.get(name);
       if (this.list.children[place] !== lane) this.list.insertBefore(lane, this.list.children[place] ?? null);
     });
-    const most = Math.max(1, ...Object.values(held)), least = Math.min(15, 225 / most - 2);
-    for (const [number, row] of partitions) this.drawBlock(number, row, state, mu, top, least);
+    const tall = this.list.querySelector(".stack")?.clientHeight || 300;
+    for (const [number, row] of partitions) this.drawBlock(number, row, state, mu, top, tall);
     for (const [number, block] of this.blocks) if (!(number in (state.partitions ?? {}))) { block.remove(); this.blocks.delete(number); }
     for (const [number, from] of before) this.slide(this.blocks.get(number), from);
     if (!this.list.querySelector(".block[tabindex='0']")) this.list.querySelector(".block")?.setAttribute("tabindex", "0");
@@ -66,7 +66,7 @@ class Lanes {
     lane.children[2].style.setProperty("--mu", `${100 / top}%`);
     lane.setAttribute("aria-label", `${name}: ${phase}, ${number(100 * rate / mu)} % of its service rate, ${held} partitions`);
   }
-  drawBlock(key, [owner, rate, lag, wait], state, mu, top, least) {
+  drawBlock(key, [owner, rate, lag, wait], state, mu, top, tall) {
     const stack = this.replicas.get(owner)?.children[2];
     let block = this.blocks.get(key);
     if (!block) {
@@ -84,8 +84,10 @@ class Lanes {
     block.classList.toggle("calm", wait < 500 * state.target_s);
     block.classList.toggle("warm", wait >= 500 * state.target_s && wait < 1000 * state.target_s);
     block.classList.toggle("hot", wait >= 1000 * state.target_s);
-    block.style.setProperty("--h", `max(${least.toFixed(1)}px, ${(97 * rate / mu / top).toFixed(1)}%)`);
-    setText(block, least < 11 ? "" : `p${key} ${number(rate)}`);
+    const height = tall * rate / mu / top - GAP_PX;
+    block.style.setProperty("--h", `${Math.max(2, height).toFixed(1)}px`);
+    block.style.fontSize = `${Math.min(11.5, height - 1).toFixed(1)}px`;
+    setText(block, height < 8 ? "" : `p${key} ${number(rate)}`);
     block.setAttribute("aria-label", `partition ${key} of ${owner || "no replica"}: ${number(rate)} events/s, ${lag} waiting`);
     block.title = block.getAttribute("aria-label");
     if (this.owner[key] !== undefined && this.owner[key] !== owner) {
@@ -226,7 +228,7 @@ function drawStages(now) {
   const rate = Object.values(now.partitions ?? {}).reduce((sum, row) => sum + row[1], 0), known = now.stages ?? {};
   const boxes = [["Orders", `${number(rate)}/s`]];
   for (const [name, ms] of Object.entries(known)) if (name !== "wait") boxes.push([name[0].toUpperCase() + name.slice(1), `${number(ms, ms < 10 ? 1 : 0)} ms`, ms]);
-  if (boxes.length === 1) boxes.push([now.title ?? "Group", `${now.ready ?? 0} replicas × ${number(now.service_rate ?? 0)}/s`]);
+  if (boxes.length === 1) boxes.push([now.title ?? "Group", `${now.ready ?? 0} × ${number(now.service_rate ?? 0)}/s`]);
   boxes.push(["Waiting", number(Object.values(now.partitions ?? {}).reduce((sum, row) => sum + row[2], 0))]);
   if (now.letters) boxes.push(["Dead letters", number(now.letters)]);
   const slowest = Math.max(...boxes.map(box => box[2] ?? 0));

@@ -111,7 +111,7 @@ class LedReports:
 
     def recent(self) -> list[Progress]:
         """Return the report of each replica that was recently confirmed."""
-        return [report for name, report in self._newest.items() if self.age_s(name) <= STALE_AFTER_S]
+        return [report for name, report in [*self._newest.items()] if self.age_s(name) <= STALE_AFTER_S]
 
     def close(self, *, leave: bool = False) -> None:
         """End the membership of the autoscaler, see `Leader.close`."""

@@ -53,7 +53,8 @@ class Held(PolicyWrapper):
 
     def _restrict(self, observation: GroupObservation, wanted: Decision, hold: Restriction) -> Decision:
         now, why = observation.requested_replicas, hold.why
-        count = self._permitted(wanted.plan.count, self._count or now, hold, len(observation.partitions))
+        before = max(self._count, now)  # a replica that died is replaced; an outer guard may have added some
+        count = self._permitted(wanted.plan.count, before, hold, len(observation.partitions))
         is_whole = count == now and not describe_unowned(observation)
         if is_whole and wanted.action is not Action.NO_CHANGE:
             if count != wanted.plan.count or not hold.may_move:

@@ -51,8 +51,8 @@ class ArrivalHistory:
         """For each interval 1 for slots with a burst, else 0; not a number: events arrive between bursts, too."""
         self._begin_s: deque[float] = deque(maxlen=RECENT)
         self._last_s = 0.0
-        self._unusual = 0
-        """Number of ticks in a row that were not one interval after the tick before."""
+        self._length = self._unusual = 0
+        """Slots of the last tick, and how many ticks in a row had this number, if it is not that of an interval."""
         self.most = 0
         """Maximum number of remembered intervals."""
         self.slot_s = 0.1
@@ -91,8 +91,9 @@ class ArrivalHistory:
             self._begin_s.append(recent.begin_s)
         self._last_s, self.begun = observation.at_s, slots[:0]
         known, whole, partitions = self.intervals.shape
-        self._unusual = self._unusual + 1 if len(slots) != whole else 0
-        if slots.shape[1] != partitions or (self._unusual and (known < RECENT or self._unusual >= RECENT)):
+        self._unusual = 0 if len(slots) == whole else self._unusual + 1 if len(slots) == self._length else 1
+        self._length = len(slots)
+        if slots.shape[1] != partitions or self._unusual >= (RECENT if known >= RECENT else 2):
             self.most = max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size)))
             self._window, self._bursts = Window(self.most, slots.shape), Window(self.most, slots.shape[:1])
             self._unusual, whole = 0, len(slots)

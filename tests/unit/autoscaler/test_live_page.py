@@ -14,11 +14,11 @@ import pytest
 from live_story import SECOND, changed, plan, tick
 
 from autoscaler.live.web import PAGES, Source, respond
-from autoscaler.page.feed import KEPT_DIFFERENCES, EntryFeed, Feed, html_answer
+from autoscaler.page.feed import KEPT_DIFFERENCES, MAX_ENTRIES, EntryFeed, Feed, html_answer
 from autoscaler.page.snapshot import difference, snapshot
 from autoscaler.page.state import LiveState
 from contracts import pages
-from contracts.journal import ExpectedArrivals, JournalEntry, PlanAlternative, ReplicaChange
+from contracts.journal import ExpectedArrivals, JournalEntry, PlanAlternative, ReplicaChange, TickRecord
 from contracts.pages import Answer, WebServer
 
 
@@ -115,11 +115,23 @@ def test_a_stream_begins_with_the_state_and_a_reconnected_client_gets_what_it_mi
 
 
 def test_nothing_is_folded_until_a_page_is_open() -> None:
-    feed = EntryFeed(0.5, 2)
+    feed = EntryFeed(0.5)
     for entry in SCALE_OUT:
         feed.record(entry)
     assert not feed._state.plans
     assert feed.feed.state()[1]["epoch"] == 2
+
+
+def test_what_happened_long_before_a_page_is_opened_is_known() -> None:
+    feed = EntryFeed(0.5)
+    for entry in SCALE_OUT:
+        feed.record(entry)
+    tick = next(entry for entry in SCALE_OUT if isinstance(entry, TickRecord))
+    for _ in range(2 * MAX_ENTRIES):
+        feed.record(tick)
+    assert len(feed._waiting) <= MAX_ENTRIES
+    assert len(feed.feed.state()[1]["replicas"]) == 2
+    assert feed._state.plans
 
 
 def test_the_page_is_one_file_and_its_texts_cannot_be_html() -> None:
@@ -130,7 +142,7 @@ def test_the_page_is_one_file_and_its_texts_cannot_be_html() -> None:
     assert not [word for word in ("innerHTML", "insertAdjacent", "document.write", "http:", "https:") if word in script]
 
 
-@pytest.mark.parametrize("live", [None, EntryFeed(0.5, 2).feed])
+@pytest.mark.parametrize("live", [None, EntryFeed(0.5).feed])
 def test_the_root_is_the_live_page_or_the_list_of_pages(live: Feed | None) -> None:
     source = Source(last_tick=lambda: (1, 0.0), plan=dict, registry=None, tick_limit_s=1, live=live)  # type: ignore[arg-type]
     assert respond(source, "/", "").content_type.startswith("text/html" if live else "application/json")

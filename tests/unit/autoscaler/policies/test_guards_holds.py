@@ -53,3 +53,9 @@ def test_after_a_hold_the_policy_decides_again():
     guard = Held(Wants(1), hold=lambda: holds.pop(0))
     assert guard.decide(seen([10] * 5, replicas=2)).plan.count == 3
     assert guard.decide(seen([10] * 5, replicas=3)).plan.count == 1
+
+
+def test_replicas_that_another_guard_has_added_are_kept_while_scale_in_is_paused():
+    window = Held(Wants(1), hold=lambda: HOLDS["scale-in"])
+    assert window.decide(seen([10] * 6, replicas=3)).plan.count == 3
+    assert window.decide(seen([10] * 6, replicas=5)).plan.count == 5, "after a pin at 5"

@@ -57,7 +57,7 @@ def _():
 
 @app.cell
 def _(thresholds):
-    threshold = mo.ui.slider(steps=thresholds, value=100, label="lagThreshold, events")
+    threshold = mo.ui.slider(steps=thresholds, value=100, label="lagThreshold, events", show_value=True)
     threshold
     return (threshold,)
 

@@ -58,7 +58,7 @@ def _():
 
 @app.cell
 def _():
-    count = mo.ui.slider(1, 9, value=5, label="replicas, all the time")
+    count = mo.ui.slider(1, 9, value=5, label="replicas, all the time", show_value=True)
     count
     return (count,)
 

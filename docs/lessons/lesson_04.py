@@ -70,7 +70,7 @@ def _(first_fit):
 
 @app.cell
 def _():
-    tick = mo.ui.slider(0, 19, value=3, label="tick")
+    tick = mo.ui.slider(0, 19, value=3, label="tick", show_value=True)
     use_mine = mo.ui.checkbox(label="use my function `place`")
     mo.hstack([tick, use_mine], justify="start")
     return (

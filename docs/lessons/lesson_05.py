@@ -50,8 +50,8 @@ def _():
 
 @app.cell
 def _():
-    moves = mo.ui.slider(1, 30, value=4, label="moved partitions per minute")
-    target = mo.ui.slider(50, 1000, step=50, value=200, label="latency target (W), ms")
+    moves = mo.ui.slider(1, 30, value=4, label="moved partitions per minute", show_value=True)
+    target = mo.ui.slider(50, 1000, step=50, value=200, label="latency target (W), ms", show_value=True)
     mo.vstack([moves, target])
     return (
         moves,

@@ -43,7 +43,9 @@ def _():
 
 @app.cell
 def _():
-    price = mo.ui.slider(steps=(0.002, 0.01, 0.05, 0.3, 1.0, 10.0), value=0.05, label="price of a late event")
+    price = mo.ui.slider(
+        steps=(0.002, 0.01, 0.05, 0.3, 1.0, 10.0), value=0.05, label="price of a late event", show_value=True
+    )
     price
     return (price,)
 
@@ -57,7 +59,7 @@ def _(price):
 
 @app.cell
 def _():
-    at = mo.ui.slider(1, 239, value=58, label="decision at second")
+    at = mo.ui.slider(1, 239, value=58, label="decision at second", show_value=True)
     at
     return (at,)
 

@@ -77,7 +77,7 @@ def _():
 
 @app.cell
 def _():
-    startup = mo.ui.slider(0, 60, step=5, value=30, label="start-up time, s")
+    startup = mo.ui.slider(0, 60, step=5, value=30, label="start-up time, s", show_value=True)
     startup
     return (startup,)
 

@@ -37,7 +37,7 @@ def _():
 
 @app.cell
 def _():
-    stop = mo.ui.slider(0.5, 3.0, step=0.5, value=3.0, label="stop at a change, s")
+    stop = mo.ui.slider(0.5, 3.0, step=0.5, value=3.0, label="stop at a change, s", show_value=True)
     stop
     return (stop,)
 

@@ -44,7 +44,7 @@ def _():
 
 @app.cell
 def _():
-    skew = mo.ui.slider(0.0, 2.0, step=0.2, value=1.2, label="skew (exponent of Zipf's law)")
+    skew = mo.ui.slider(0.0, 2.0, step=0.2, value=1.2, label="skew (exponent of Zipf's law)", show_value=True)
     skew
     return (skew,)
 

@@ -55,7 +55,7 @@ class Mine:
 
 @app.cell
 def _():
-    number = mo.ui.slider(1, 100, value=13, label="number of the random scenario")
+    number = mo.ui.slider(1, 100, value=13, label="number of the random scenario", show_value=True)
     number
     return (number,)
 

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** find how many events may arrive at once. 15 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     160 events arrive at the same moment. One replica serves 200 events/s: this is its **service rate**
     (μ). Each event must be done within 500 ms: this is the **latency target** (W). The latency of an
     event is its waiting time plus its service time.

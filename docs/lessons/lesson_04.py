@@ -20,6 +20,8 @@ def _():
 
     **Goal:** decide which replica owns which partition, with few moves. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A replica has a capacity, here 100 events/s. Each partition has a load. Partitions must be placed so
     that no replica is over its capacity, on few replicas. This is *bin packing*.
 

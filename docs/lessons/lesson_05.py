@@ -18,6 +18,8 @@ def _():
 
     **Goal:** find out what one moved partition costs. 20 minutes; Kafka only if you measure yourself.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A partition that moves to another replica is not served for a moment. How long depends on the
     **rebalance protocol**. *cooperative-sticky* needs two rebalances. In *kip848* (Kafka 4), the broker
     leads. In both, members learn of a rebalance at their next heartbeat. *eager* stops the whole group.

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** see how a policy chooses between plans. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     The policy `tail-aware` compares plans once a second. It predicts the late events of each plan, and
     adds up: the replicas that the plan pays, and its late events, each at a **price**. It takes the
     cheapest plan.

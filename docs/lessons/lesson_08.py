@@ -19,6 +19,8 @@ def _():
     **Goal:** measure a latency so that a stall is visible. 20 minutes; Kafka only if you measure
     yourself.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     The p99 is the latency that 99 % of events do not exceed. It depends on **which events are sent**. A
     *closed-loop* client sends the next request when it has the answer to the last one. If the server
     stands still, the client stands still, too. Customers do not: their orders arrive at their

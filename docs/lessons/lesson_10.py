@@ -21,6 +21,8 @@ def _():
 
     **Goal:** write an autoscaler that works on loads you have not seen. 30 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A policy has a method `decide`. Once per interval it gets an **observation** of the group, and
     returns a **decision**. An observation has, among others:
 

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** find how many events may arrive at once. 15 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     160 events arrive at the same moment. One replica serves 200 events/s: this is its **service rate**
     (μ). Each event must be done within 500 ms: this is the **latency target** (W). The latency of an
     event is its waiting time plus its service time.
@@ -100,7 +102,7 @@ def _():
     it within the latency target. An average over a second does not show this, because equal averages
     have different bursts.
 
-    *Next:* [lesson 2](lesson_02.py). *More:* [why tails break](../explanation/why-tails-break.md).
+    *Next:* [lesson 2](lesson_02.py), with `tailpack lesson open 2`. *More:* [why tails break](../explanation/why-tails-break.md).
     """)
     return
 

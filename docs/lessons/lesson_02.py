@@ -18,6 +18,8 @@ def _():
 
     **Goal:** find out what a lag threshold promises. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     Lag is the number of events that wait. Many autoscalers use it: KEDA with an HPA starts one replica
     for each `lagThreshold` waiting events. Here it scales the workload W1: three waves of bursts, up to
     350 events/s. A replica serves 200 events/s. 99.9 % of the events must be done within 500 ms.
@@ -103,7 +105,7 @@ def _():
     promises nothing. How long you may look away follows from the latency target and from how fast the
     load can rise.
 
-    *Next:* [lesson 3](lesson_03.py). *More:* [when to use what](../explanation/when-to-use-what.md).
+    *Next:* [lesson 3](lesson_03.py), with `tailpack lesson open 3`. *More:* [when to use what](../explanation/when-to-use-what.md).
     """)
     return
 

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** see why the same load is late on other partitions. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A topic has partitions. Each partition has one owner at a time, and its events are served in order.
     In `w1` the events are spread evenly over five partitions. In `w1-skew9` the same number of events
     arrives each second, but half of them are in two of nine partitions.
@@ -106,7 +108,7 @@ def _():
     partition limits what any number of replicas can do. A policy that counts only the sum of the load
     does not see which replica is overloaded.
 
-    *Next:* [lesson 4](lesson_04.py). *More:* [partitioners and order](../explanation/partitioners-and-order.md).
+    *Next:* [lesson 4](lesson_04.py), with `tailpack lesson open 4`. *More:* [partitioners and order](../explanation/partitioners-and-order.md).
     """)
     return
 

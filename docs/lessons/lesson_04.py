@@ -20,6 +20,8 @@ def _():
 
     **Goal:** decide which replica owns which partition, with few moves. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A replica has a capacity, here 100 events/s. Each partition has a load. Partitions must be placed so
     that no replica is over its capacity, on few replicas. This is *bin packing*.
 
@@ -136,7 +138,7 @@ def _():
     The best packing is not the best plan, because each moved partition pauses. Good plans start from
     the present owners and move only what must move.
 
-    *Next:* [lesson 5](lesson_05.py). *More:* [packing](../explanation/packing.md).
+    *Next:* [lesson 5](lesson_05.py), with `tailpack lesson open 5`. *More:* [packing](../explanation/packing.md).
     """)
     return
 

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** find out what one moved partition costs. 20 minutes; Kafka only if you measure yourself.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A partition that moves to another replica is not served for a moment. How long depends on the
     **rebalance protocol**. *cooperative-sticky* needs two rebalances. In *kip848* (Kafka 4), the broker
     leads. In both, members learn of a rebalance at their next heartbeat. *eager* stops the whole group.
@@ -130,7 +132,7 @@ def _():
     A change of owners has a price in late events, and the rebalance protocol sets it. An autoscaler
     that ignores this price changes too often.
 
-    *Next:* [lesson 6](lesson_06.py). *More:* [handover](../explanation/handover.md).
+    *Next:* [lesson 6](lesson_06.py), with `tailpack lesson open 6`. *More:* [handover](../explanation/handover.md).
     """)
     return
 

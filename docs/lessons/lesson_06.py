@@ -18,6 +18,8 @@ def _():
 
     **Goal:** see how a policy chooses between plans. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     The policy `tail-aware` compares plans once a second. It predicts the late events of each plan, and
     adds up: the replicas that the plan pays, and its late events, each at a **price**. It takes the
     cheapest plan.
@@ -54,9 +56,9 @@ def _(price):
 
 
 @app.cell
-def _(run):
+def _():
     at = mo.ui.slider(1, 239, value=58, label="decision at second")
-    mo.vstack([at, mo.md(f"{run.in_time:.3%} in time, {run.replica_minutes:.2f} replica-minutes")])
+    at
     return (at,)
 
 
@@ -64,7 +66,8 @@ def _(run):
 def _(at, run):
     choice = run.decision(at=at.value)
     mo.md(
-        f"**{choice.action}**: {choice.reason}\n\n| replicas | moved | predicted in time | cost |\n|---|---|---|---|\n"
+        f"The run: {run.in_time:.3%} in time, {run.replica_minutes:.2f} replica-minutes.\n\n"
+        f"The decision: **{choice.action}**: {choice.reason}\n\n| replicas | moved | predicted in time | cost |\n|---|---|---|---|\n"
         + "\n".join(
             f"| {one.replicas} | {one.moved} | {one.in_sla:.3%} | {one.cost_s:.2f} |" for one in choice.alternatives
         )
@@ -130,7 +133,7 @@ def _():
     A plan is good if its replicas cost less than the late events that they prevent. The price of a late
     event turns "how many nines?" into a decision between two plans.
 
-    *Next:* [lesson 7](lesson_07.py). *More:* [the policy](../explanation/the-policy.md).
+    *Next:* [lesson 7](lesson_07.py), with `tailpack lesson open 7`. *More:* [the policy](../explanation/the-policy.md).
     """)
     return
 

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** find out when an autoscaler is not worth it. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A replica that is started does not serve yet. A process takes 2 s, a pod on a running node 10 s, a
     pod on a new node 50 s. During this **start-up time**, the replicas that exist must serve a growing
     load.
@@ -123,7 +125,7 @@ def _():
     A replica helps only after it has started, so a slow start must be paid for in advance, by replicas
     that wait. From some start-up time on, a fixed count is the better autoscaler.
 
-    *Next:* [lesson 8](lesson_08.py). *More:* [when to use what](../explanation/when-to-use-what.md).
+    *Next:* [lesson 8](lesson_08.py), with `tailpack lesson open 8`. *More:* [when to use what](../explanation/when-to-use-what.md).
     """)
     return
 

@@ -19,6 +19,8 @@ def _():
     **Goal:** measure a latency so that a stall is visible. 20 minutes; Kafka only if you measure
     yourself.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     The p99 is the latency that 99 % of events do not exceed. It depends on **which events are sent**. A
     *closed-loop* client sends the next request when it has the answer to the last one. If the server
     stands still, the client stands still, too. Customers do not: their orders arrive at their
@@ -132,7 +134,7 @@ def _():
     A client that waits for answers sends least when the server is slowest, so its percentiles leave out
     the worst events. Measure from the time at which an event was intended, and send on schedule.
 
-    *Next:* [lesson 9](lesson_09.py). *More:* [report fields](../reference/report-fields.md).
+    *Next:* [lesson 9](lesson_09.py), with `tailpack lesson open 9`. *More:* [report fields](../reference/report-fields.md).
     """)
     return
 

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** choose how keys are spread over partitions. 20 minutes, no Kafka. This is homework.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     Events of one customer have the same key. If a key always goes to the same partition, its events
     stay in order. But customers are not equal: in a *Zipf* stream with exponent (skew) 1.2, the
     largest customer has a fifth of all events.
@@ -123,7 +125,7 @@ def _():
     Order needs one partition per key, and then the largest key limits the balance. A partitioner that
     splits keys buys balance with memory and order, so split only where a key is too large.
 
-    *Next:* [lesson 10](lesson_10.py). *More:* [partitioners and order](../explanation/partitioners-and-order.md).
+    *Next:* [lesson 10](lesson_10.py), with `tailpack lesson open 10`. *More:* [partitioners and order](../explanation/partitioners-and-order.md).
     """)
     return
 

@@ -21,6 +21,8 @@ def _():
 
     **Goal:** write an autoscaler that works on loads you have not seen. 30 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A policy has a method `decide`. Once per interval it gets an **observation** of the group, and
     returns a **decision**. An observation has, among others:
 
@@ -64,7 +66,13 @@ def _(number):
     found = lab.compare(
         f"random-{number.value}", [Mine, "linear", "keda-hpa", *(f"static-{n}" for n in counts)], seeds=1
     )
-    mo.vstack([found.front(), found])
+    found.front()
+    return (found,)
+
+
+@app.cell
+def _(found):
+    found
     return
 
 

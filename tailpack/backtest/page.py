@@ -49,7 +49,7 @@ def html(result: Backtest, texts: Texts) -> str:
     return environment.get_template("page.html.jinja").render(
         texts=texts,
         names=names,
-        style=(PAGE_FOLDER / "page.css").read_text(encoding="utf-8"),
+        style="".join((PAGE_FOLDER / f"{name}.css").read_text(encoding="utf-8") for name in ("base", "page")),
         charts=[(title, keys, *_paths(blocks, values, len(keys))) for title, keys, values in charts if blocks],
         blocks=[
             [clock(block.begin_s), f"{block.events_per_s:,.0f}"]

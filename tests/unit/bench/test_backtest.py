@@ -75,6 +75,9 @@ def test_the_command_prints_the_figures_and_fails_under_a_threshold(tmp_path: Pa
     page = (tmp_path / "out" / "backtest.html").read_text()
     assert {"today (static 1)", "static-4", "lower bound"} <= {*re.findall(r">([^<>]+)</th>", page)}
     assert page.count("<svg") == 3
+    assert {*re.findall(r'(?:stroke|fill|background)[=:]"?var\((--[\w-]+)\)', page)} <= {
+        *re.findall(r"(--[\w-]+): ", page)
+    }
     assert not re.search(r"src=|<link[^>]+https?:|@import", page), "it loads nothing"
     goals = json.loads(command_line.run(*words, "--goals", "--json").stdout)["lines"]
     prices = {line["name"]: line["settings"].get("policy.price") for line in goals}

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** find how many events may arrive at once. 15 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     160 events arrive at the same moment. One replica serves 200 events/s: this is its **service rate**
     (μ). Each event must be done within 500 ms: this is the **latency target** (W). The latency of an
     event is its waiting time plus its service time.
@@ -32,9 +34,9 @@ def _():
 
 @app.cell
 def _():
-    size = mo.ui.slider(20, 400, step=10, value=160, label="events in the burst")
-    rate = mo.ui.slider(50, 400, step=50, value=200, label="service rate (μ), events/s")
-    target = mo.ui.slider(100, 1000, step=100, value=500, label="latency target (W), ms")
+    size = mo.ui.slider(20, 400, step=10, value=160, label="events in the burst", show_value=True)
+    rate = mo.ui.slider(50, 400, step=50, value=200, label="service rate (μ), events/s", show_value=True)
+    target = mo.ui.slider(100, 1000, step=100, value=500, label="latency target (W), ms", show_value=True)
     ways = ["all at once", "evenly over one second", "all at once, a second replica takes half after 0.1 s"]
     way = mo.ui.dropdown(ways, value=ways[0], label="arrival")
     mo.vstack([size, rate, target, way])

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** find out what a lag threshold promises. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     Lag is the number of events that wait. Many autoscalers use it: KEDA with an HPA starts one replica
     for each `lagThreshold` waiting events. Here it scales the workload W1: three waves of bursts, up to
     350 events/s. A replica serves 200 events/s. 99.9 % of the events must be done within 500 ms.
@@ -55,7 +57,7 @@ def _():
 
 @app.cell
 def _(thresholds):
-    threshold = mo.ui.slider(steps=thresholds, value=100, label="lagThreshold, events")
+    threshold = mo.ui.slider(steps=thresholds, value=100, label="lagThreshold, events", show_value=True)
     threshold
     return (threshold,)
 

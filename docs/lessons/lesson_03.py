@@ -18,6 +18,8 @@ def _():
 
     **Goal:** see why the same load is late on other partitions. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A topic has partitions. Each partition has one owner at a time, and its events are served in order.
     In `w1` the events are spread evenly over five partitions. In `w1-skew9` the same number of events
     arrives each second, but half of them are in two of nine partitions.
@@ -56,7 +58,7 @@ def _():
 
 @app.cell
 def _():
-    count = mo.ui.slider(1, 9, value=5, label="replicas, all the time")
+    count = mo.ui.slider(1, 9, value=5, label="replicas, all the time", show_value=True)
     count
     return (count,)
 

@@ -20,6 +20,8 @@ def _():
 
     **Goal:** decide which replica owns which partition, with few moves. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A replica has a capacity, here 100 events/s. Each partition has a load. Partitions must be placed so
     that no replica is over its capacity, on few replicas. This is *bin packing*.
 
@@ -68,7 +70,7 @@ def _(first_fit):
 
 @app.cell
 def _():
-    tick = mo.ui.slider(0, 19, value=3, label="tick")
+    tick = mo.ui.slider(0, 19, value=3, label="tick", show_value=True)
     use_mine = mo.ui.checkbox(label="use my function `place`")
     mo.hstack([tick, use_mine], justify="start")
     return (

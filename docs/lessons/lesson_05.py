@@ -18,6 +18,8 @@ def _():
 
     **Goal:** find out what one moved partition costs. 20 minutes; Kafka only if you measure yourself.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A partition that moves to another replica is not served for a moment. How long depends on the
     **rebalance protocol**. *cooperative-sticky* needs two rebalances. In *kip848* (Kafka 4), the broker
     leads. In both, members learn of a rebalance at their next heartbeat. *eager* stops the whole group.
@@ -48,8 +50,8 @@ def _():
 
 @app.cell
 def _():
-    moves = mo.ui.slider(1, 30, value=4, label="moved partitions per minute")
-    target = mo.ui.slider(50, 1000, step=50, value=200, label="latency target (W), ms")
+    moves = mo.ui.slider(1, 30, value=4, label="moved partitions per minute", show_value=True)
+    target = mo.ui.slider(50, 1000, step=50, value=200, label="latency target (W), ms", show_value=True)
     mo.vstack([moves, target])
     return (
         moves,

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** see how a policy chooses between plans. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     The policy `tail-aware` compares plans once a second. It predicts the late events of each plan, and
     adds up: the replicas that the plan pays, and its late events, each at a **price**. It takes the
     cheapest plan.
@@ -41,7 +43,9 @@ def _():
 
 @app.cell
 def _():
-    price = mo.ui.slider(steps=(0.002, 0.01, 0.05, 0.3, 1.0, 10.0), value=0.05, label="price of a late event")
+    price = mo.ui.slider(
+        steps=(0.002, 0.01, 0.05, 0.3, 1.0, 10.0), value=0.05, label="price of a late event", show_value=True
+    )
     price
     return (price,)
 
@@ -55,7 +59,7 @@ def _(price):
 
 @app.cell
 def _():
-    at = mo.ui.slider(1, 239, value=58, label="decision at second")
+    at = mo.ui.slider(1, 239, value=58, label="decision at second", show_value=True)
     at
     return (at,)
 

@@ -18,6 +18,8 @@ def _():
 
     **Goal:** find out when an autoscaler is not worth it. 20 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A replica that is started does not serve yet. A process takes 2 s, a pod on a running node 10 s, a
     pod on a new node 50 s. During this **start-up time**, the replicas that exist must serve a growing
     load.
@@ -75,7 +77,7 @@ def _():
 
 @app.cell
 def _():
-    startup = mo.ui.slider(0, 60, step=5, value=30, label="start-up time, s")
+    startup = mo.ui.slider(0, 60, step=5, value=30, label="start-up time, s", show_value=True)
     startup
     return (startup,)
 

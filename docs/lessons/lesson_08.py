@@ -19,6 +19,8 @@ def _():
     **Goal:** measure a latency so that a stall is visible. 20 minutes; Kafka only if you measure
     yourself.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     The p99 is the latency that 99 % of events do not exceed. It depends on **which events are sent**. A
     *closed-loop* client sends the next request when it has the answer to the last one. If the server
     stands still, the client stands still, too. Customers do not: their orders arrive at their
@@ -35,7 +37,7 @@ def _():
 
 @app.cell
 def _():
-    stop = mo.ui.slider(0.5, 3.0, step=0.5, value=3.0, label="stop at a change, s")
+    stop = mo.ui.slider(0.5, 3.0, step=0.5, value=3.0, label="stop at a change, s", show_value=True)
     stop
     return (stop,)
 

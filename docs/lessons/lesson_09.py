@@ -18,6 +18,8 @@ def _():
 
     **Goal:** choose how keys are spread over partitions. 20 minutes, no Kafka. This is homework.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     Events of one customer have the same key. If a key always goes to the same partition, its events
     stay in order. But customers are not equal: in a *Zipf* stream with exponent (skew) 1.2, the
     largest customer has a fifth of all events.
@@ -42,7 +44,7 @@ def _():
 
 @app.cell
 def _():
-    skew = mo.ui.slider(0.0, 2.0, step=0.2, value=1.2, label="skew (exponent of Zipf's law)")
+    skew = mo.ui.slider(0.0, 2.0, step=0.2, value=1.2, label="skew (exponent of Zipf's law)", show_value=True)
     skew
     return (skew,)
 

@@ -21,6 +21,8 @@ def _():
 
     **Goal:** write an autoscaler that works on loads you have not seen. 30 minutes, no Kafka.
 
+    To begin, run all cells: press ▷ at the bottom right.
+
     A policy has a method `decide`. Once per interval it gets an **observation** of the group, and
     returns a **decision**. An observation has, among others:
 
@@ -53,7 +55,7 @@ class Mine:
 
 @app.cell
 def _():
-    number = mo.ui.slider(1, 100, value=13, label="number of the random scenario")
+    number = mo.ui.slider(1, 100, value=13, label="number of the random scenario", show_value=True)
     number
     return (number,)
 

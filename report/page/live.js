@@ -221,7 +221,7 @@ function drawHead(now) {
   $("left").style.width = `${Math.max(0, 100 * budget)}%`;
   const problems = [...now.problems ?? [], ...now.hold ? [`held: ${now.hold}`] : []];
   $("problems").hidden = !problems.length;
-  if ($("problems").textContent !== problems.join("")) $("problems").replaceChildren(...problems.map(text => make("li", "", text)));
+  if ($("problems").textContent !== problems.join("")) $("problems").replaceChildren(...problems.map(text => make("p", "", text)));
 }
 
 function drawStages(now) {

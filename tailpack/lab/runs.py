@@ -229,7 +229,7 @@ def live(
     def act(_: object, status: Any) -> None:
         while due and min(due)[0] <= status.elapsed_s:
             due.remove(first := min(due))
-            pids = {name: process.pid for name, _, process in read_pid_files(run.folder) if process}
+            pids = {name: process.pid for name, _, process in read_pid_files(run.folder / "replicas") if process}
             pids[""] = run._own_broker.nodes[1].pid if run._own_broker else None
             if (pid := pids.get(replica if first[1] == signal.SIGKILL else "")) is None:
                 raise TailpackError(f"{replica or 'a broker that this run started'}: no such process at that time")

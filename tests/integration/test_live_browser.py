@@ -88,25 +88,36 @@ def test_each_block_lies_in_the_replica_of_the_newest_plan_and_the_page_is_acces
         assert {address.rpartition("/")[2] for address in fetched if not address.startswith("data:")} <= {"events"}
 
 
-def test_moved_blocks_slide_and_a_restarted_process_with_301_partitions_is_shown_as_a_picture(browser: Any) -> None:
-    story, again = Story(), Story(partitions=301)
+def test_a_moved_block_slides(browser: Any) -> None:
+    story = Story()
+    with shown(browser, story.serve()):
+        motion = {"name": "prefers-reduced-motion", "value": "no-preference"}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
+        wait(browser, lambda: owners(browser) == story.owners)
+        browser.execute_script(COUNT_SLIDES)
+        story.plan_for(story.owners | {3: "payment-1"})
+        wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
+
+
+def test_the_page_reconnects_after_the_process_was_restarted(browser: Any) -> None:
+    story, again = Story(), Story(partitions=3)
     first = story.serve()
     open_page(browser, f"http://127.0.0.1:{first.port}/")
-    motion = {"name": "prefers-reduced-motion", "value": "no-preference"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
     wait(browser, lambda: owners(browser) == story.owners)
-    browser.execute_script(COUNT_SLIDES)
-    story.plan_for(story.owners | {3: "payment-1"})
-    wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
     first.close()
     phase = browser.find_element(By.ID, "phase")
     wait(browser, lambda: "disconnected" in phase.text)
     with shown(browser, again.serve(first.port), reload=False):
+        wait(browser, lambda: owners(browser) == again.owners)
+        assert "disconnected" not in phase.text
+        browser.get_log("browser")  # refused connections are errors of this console
+
+
+def test_more_than_300_partitions_are_a_picture_with_a_description(browser: Any) -> None:
+    with shown(browser, Story(partitions=301).serve()):
         wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "canvas.strip"))
         strip = browser.find_element(By.CSS_SELECTOR, "canvas.strip")
         assert strip.get_attribute("aria-label").startswith("301 partitions")
-        assert "disconnected" not in phase.text
-        browser.get_log("browser")  # refused connections are errors of this console
 
 
 def test_a_recording_is_replayed_to_any_time_beside_another_run(browser: Any) -> None:

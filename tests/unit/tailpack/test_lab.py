@@ -12,6 +12,7 @@ from bench.simulation.folder import write_run
 from bench.simulation.run import run_scenario
 from bench.simulation.sent_events import build_events
 from tailpack import lab
+from tailpack.errors import TailpackError
 from tailpack.provenance import describe_simulated
 
 SHORT = {"duration_s": 90}
@@ -107,3 +108,8 @@ def test_only_kg_keeps_each_key_on_one_worker() -> None:
     }  # fmt: skip
     with pytest.raises(ValueError, match="did you mean sticky_split"):
         lab.spread("sticky")
+
+
+def test_a_live_run_needs_a_policy_that_other_processes_can_load() -> None:
+    with pytest.raises(TailpackError, match=r"path\.py:Class"):
+        lab.live("smoke", policy=Three)

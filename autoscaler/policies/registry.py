@@ -111,7 +111,9 @@ def policy_factory(name: str) -> PolicyFactory:
     offers = list(entry_points(group=GROUP, name=name))
     if not offers:
         number = name.rpartition("-")[2]
-        fixed = f"unknown; did you mean static-{number}?" if number.isdecimal() and "algo" not in name else ""
+        fixed = ""
+        if number.isdecimal() and "algo" not in name:
+            fixed = f"unknown; did you mean static-{number}?" if int(number) else "no replica; use static-1 or more"
         raise ValueError(f"{name!r} is {fixed or unknown_name(name, policy_names())}")
     where = [f"package {offer.dist.name if offer.dist else '?'} ({offer.value})" for offer in offers]
     if len(offers) > 1:

@@ -112,16 +112,17 @@ class Runs:
         question = self._question
         capacity = 1 / question.service_time_s
         needed = max(1, min(question.most, ceil(self._starts[part] / capacity)))
+        fixed = min(fixed_count(contender.policy), self._partitions)
         changes = {
             "load.trace": str(part.trace or ""),
             "load.spacing": spacing.value,
             "payment.partitions": self._partitions,
-            "autoscaler.max_replicas": question.most,
+            "autoscaler.max_replicas": max(question.most, fixed),
         }
         limits = changes | dict(question.set) | contender.set
         needed = min(needed, replica_limit(limits, "max_replicas", 0) or needed)  # 0: no limit
         needed = max(needed, replica_limit(limits, "min_replicas", 1))
-        initial = {"autoscaler.initial_replicas": fixed_count(contender.policy) or needed}
+        initial = {"autoscaler.initial_replicas": fixed or needed}
         settings = sorted_changes(changes | initial, question.set, contender.set)
         return Job(scenario=BASE, policy=contender.policy, changes=settings, how=part.how)
 

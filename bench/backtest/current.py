@@ -15,10 +15,7 @@ from contracts.validation import InvalidSettingsError
 KEDA: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "lagThreshold": ("policy.lag_threshold", int),
     "averageValue": ("policy.lag_threshold", int),
-    "ensureEvenDistributionOfPartitions": (
-        "policy.ensure_even_distribution_of_partitions",
-        lambda text: text == "true",
-    ),
+    "ensureEvenDistributionOfPartitions": ("policy.ensure_even_distribution_of_partitions", "true".__eq__),
     "minReplicaCount": ("autoscaler.min_replicas", int),
     "maxReplicaCount": ("autoscaler.max_replicas", int),
     "min": ("autoscaler.min_replicas", int),
@@ -86,11 +83,12 @@ def read_current(text: str) -> Current:
             notes.append(f"{key} only concerns a group without replicas; it changes nothing here")
         elif key == "protocol" and value in {*RebalanceProtocol}:
             protocol = RebalanceProtocol(value)
+        elif key == "protocol":
+            raise InvalidSettingsError([f"--current: protocol {value!r} is {unknown_name(value, RebalanceProtocol)}"])
         elif key.startswith("policy."):
             changes[key] = _number(value)
         elif not equals or key not in keys:
-            known_keys = sorted([*keys, "protocol"])
-            raise InvalidSettingsError([f"--current: {word!r} is {unknown_name(key, known_keys)}"])
+            raise InvalidSettingsError([f"--current: {word!r} is {unknown_name(key, sorted([*keys, 'protocol']))}"])
         else:
             setting, parse = keys[key]
             try:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from autoscaler.policies.registry import fixed_count
@@ -121,6 +122,10 @@ def run_part(job: Job) -> Row:
         least = fixed_count(job.policy) or replica_limit(changes, "min_replicas", 1)
         none = [0] * blocks
         return {"events": none, "late": none, "replica_s": [least * (end - begin) for begin, end in pairwise(edges)]}
+    partitions = changes.get("payment.partitions", 0)
+    idle = max(0, fixed_count(job.policy) - partitions) if partitions else 0  # they cost, but serve nothing
+    if idle:
+        job = msgspec.structs.replace(job, policy=f"static-{partitions}")
     scenario = job.read_scenario()
     sent = build_events(scenario)
     rest_s = length_s - sent.duration_s  # a file of single events ends with the last one
@@ -136,7 +141,8 @@ def run_part(job: Job) -> Row:
         first, last = int(ends[begin_s]), int(ends[end_s])
         found["events"].append(last - first)
         found["late"].append(int(np.count_nonzero(late[first:last])))
-        found["replica_s"].append(60 * replica_minutes(run.requested, begin_s * SECOND_US, end_s - begin_s))
+        serving_s = 60 * replica_minutes(run.requested, begin_s * SECOND_US, end_s - begin_s)
+        found["replica_s"].append(serving_s + idle * (end_s - begin_s))
     return {**found, "lost": result.lost, "in_sla": result.in_sla}
 
 

@@ -1,18 +1,31 @@
-"""Past traffic for `tailpack backtest`: from a file, a topic or Prometheus, with the service time that it shows."""
+"""Inputs of `tailpack backtest`: past traffic from a file, a topic or Prometheus, and today's scaler."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import typer
+from msgspec.structs import replace
+
+from autoscaler.policies.registry import fixed_count
+from bench.backtest.current import Current, read_current
+from bench.scenario import load_scenario
+from bench.simulation.run import policy_config_of
 from contracts.connection import Connection
-from contracts.settings import duration_s
+from loadgen.trace import SERVICE_RATE
+from loadgen.trace_file import TraceFile
+from tailpack.backtest.prometheus import Range, import_rates, service_rate
+from tailpack.cli.options import seconds_of
 from tailpack.cli.progress import progress
 from tailpack.errors import TailpackError
 
 AUTO: Final = "auto"
 OBSERVED_S: Final = 60.0
 """Time for which the group of a topic is observed, seconds."""
+LIMITS: Final = ("autoscaler.min_replicas", "autoscaler.max_replicas")
+DERIVED: Final = ("clairvoyant", "overprovisioned", "paper-optimal")  # their options come from the traffic
 NUMBER: Final = "give a number: --service-time 5ms"
 
 
@@ -29,7 +42,7 @@ class Traffic:
     past: str
     step: str
 
-    def read(self, service_time: str, out: Path) -> tuple[Path, str, list[str]]:
+    def read(self, service_time: str | None, out: Path) -> tuple[Path, str | None, list[str]]:
         """Return the file of the trace, the service time, and notes. An import or a recording is written to `out`.
 
         service_time: `auto`: as the traffic shows it. Raises TailpackError and InvalidSettingsError.
@@ -51,15 +64,10 @@ class Traffic:
         return path, service_time, notes
 
     def _import(self, path: Path, auto: bool, notes: list[str]) -> tuple[Path, float]:
-        from tailpack.backtest.prometheus import Range, import_rates, service_rate  # noqa: PLC0415  numpy only here
-
         if not self.topic and (auto or not self.query):
             raise TailpackError("--prometheus needs --topic NAME, or --query with the rate of each partition")
-        step_s = _seconds("--step", self.step)
-        if step_s != int(step_s):
-            raise TailpackError(f"--step {self.step!r}: must be whole seconds")
-        end_s, past_s = time.time() // step_s * step_s, _seconds("--past", self.past)
-        asked = Range(url=self.prometheus, end_s=end_s, duration_s=past_s, step_s=int(step_s))
+        step_s, past_s = _seconds("--step", self.step), _seconds("--past", self.past)
+        asked = Range(url=self.prometheus, end_s=time.time() // step_s * step_s, duration_s=past_s, step_s=step_s)
         with progress("importing, %", 100) as update:
             notes += import_rates(
                 asked, self.query, path, topic=self.topic, announce=lambda part: update(completed=100 * part)
@@ -79,10 +87,36 @@ class Traffic:
         return path
 
 
-def _rate_in(path: Path) -> float:
-    from loadgen.trace import SERVICE_RATE  # noqa: PLC0415  numpy only where it is needed
-    from loadgen.trace_file import TraceFile  # noqa: PLC0415
+def read_today(text: str, settings: Mapping[str, Any]) -> Current:
+    """Return today's scaler. Raises as `read_current`, and if it cannot run with these settings of a scenario."""
+    now = read_current(text)
+    today = now.contender
+    load_scenario("w1", settings)
+    first = {"autoscaler.initial_replicas": today.set.get("autoscaler.min_replicas")}
+    own = {"autoscaler.policy": today.policy, "payment.partitions": 1_000}  # those of the traffic are not known yet
+    try:
+        scenario = load_scenario("w1", {**settings, **first, **today.set, **own})
+        if today.policy not in DERIVED:
+            policy_config_of(scenario, scenario.policy).policy()
+    except ValueError as error:
+        raise TailpackError(f"--current: {error}".replace("--set ", "")) from error
+    return now
 
+
+def within(now: Current, partitions: int) -> Current:
+    """Return today's scaler with limits up to the number of partitions, and a note if it had more replicas."""
+    today = now.contender
+    most = max(fixed_count(today.policy), *(today.set.get(key, 0) for key in LIMITS))
+    if most <= partitions:
+        return now
+    limits = {key: min(today.set[key], partitions) for key in LIMITS if key in today.set}
+    note = (
+        f"today: at most {partitions} of {most} replicas serve, one for each partition; the others cost if it is static"
+    )
+    return replace(now, contender=replace(today, set=today.set | limits), notes=(*now.notes, note))
+
+
+def _rate_in(path: Path) -> float:
     rate = float(TraceFile.open(path).metadata.get(SERVICE_RATE, 0))
     if not rate:
         hint = "record it with --group and --seconds while the group is behind"
@@ -90,11 +124,8 @@ def _rate_in(path: Path) -> float:
     return rate
 
 
-def _seconds(option: str, text: str) -> float:
+def _seconds(option: str, text: str) -> int:
     try:
-        seconds = duration_s(text)
-    except ValueError as error:
-        raise TailpackError(f"{option}: {error}") from error
-    if seconds < 1:
-        raise TailpackError(f"{option} {text!r}: must be at least one second")
-    return seconds
+        return seconds_of(text)
+    except typer.BadParameter as error:
+        raise TailpackError(f"{option} {error.message}") from error

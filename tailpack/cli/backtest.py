@@ -1,8 +1,9 @@
 """`tailpack backtest`: simulate other scalers on past traffic."""
 
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
@@ -11,14 +12,16 @@ from rich.table import Table
 
 from contracts.connection import Connection
 from report.wording import count, duration, share
-from tailpack.backtest.traffic import Traffic
 from tailpack.cli.options import (
     AsJson,
     Changes,
+    Latency,
     Max,
     Processes,
     Properties,
     Servers,
+    ServiceTime,
+    Startup,
     check_policy,
     load_with_trace,
     parse_changes,
@@ -51,31 +54,17 @@ def backtest(
             "with policy.NAME=VALUE. Also protocol=eager|cooperative-sticky|kip848 and heartbeat=3s.",
         ),
     ],
-    service_time: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION",
-            help="Time that a replica needs to serve one event: 5ms.",
-        ),
-    ],
+    service_time: ServiceTime,
     trace: Annotated[Path | None, typer.Option(help="CSV or Parquet file, as for `tailpack simulate --trace`.")] = None,
     topic: Annotated[str, typer.Option(help="Record this topic, or import it from --prometheus.")] = "",
     group: Annotated[str, typer.Option(help="Group whose commits show the time of --service-time auto.")] = "",
     bootstrap_servers: Servers = "",
     client_properties: Properties = "",
     prometheus: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            help="Import from this Prometheus; its token: TAILPACK_PROMETHEUS_TOKEN.",
-        ),
+        str, typer.Option(metavar="URL", help="Import from this Prometheus; its token: TAILPACK_PROMETHEUS_TOKEN.")
     ] = "",
     query: Annotated[
-        str,
-        typer.Option(
-            metavar="PROMQL",
-            help="Rate of each partition; default: of --topic in kafka-exporter.",
-        ),
+        str, typer.Option(metavar="PROMQL", help="Rate of each partition; default: of --topic in kafka-exporter.")
     ] = "",
     past: Annotated[str, typer.Option(metavar="DURATION", help="Imported range, up to now: 7d.")] = "7d",
     step: Annotated[str, typer.Option(metavar="DURATION", help="Time between two samples of the import.")] = "30s",
@@ -83,19 +72,16 @@ def backtest(
         list[str] | None, typer.Option("--policy", help="Policy to compare. Repeatable; default: tail-aware.")
     ] = None,
     goals: Annotated[bool, typer.Option("--goals", help="Also compare the goals savings and reliability.")] = False,
-    latency: Annotated[str, typer.Option(metavar="DURATION", help="Latency target (W).")] = "500ms",
+    latency: Latency = "500ms",
     percentile: Annotated[float, typer.Option(min=0, max=100, help="Share of events that must be in time, %.")] = 99.9,
-    startup: Annotated[
-        str, typer.Option(metavar="DURATION", help="Time from the request for a replica until it serves.")
-    ] = "25s",
+    startup: Startup = "25s",
     most: Max = None,
     price: Annotated[str, typer.Option(metavar="PRICE/h", help="Price of a replica: 0.031/h. Adds a column.")] = "",
     changes: Changes = None,
     fail_under: Annotated[
-        float | None,
-        typer.Option(min=0, max=100, help="Exit with status 99 if a smaller share is in time, %%."),
+        float | None, typer.Option(min=0, max=100, help="Exit with status 99 if a smaller share is in time, %.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the import, the runs and backtest.json.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the import, the runs and backtest.json.")] = Path(
         "out/backtest"
     ),
     processes: Processes = 0,
@@ -108,29 +94,29 @@ def backtest(
     """
     from bench.backtest.backtest import backtest as answer  # noqa: PLC0415  numpy only where it is needed
     from bench.backtest.contenders import Question  # noqa: PLC0415
-    from bench.backtest.current import read_current  # noqa: PLC0415
     from bench.matrix import Contender  # noqa: PLC0415
     from loadgen.schedule import Spacing  # noqa: PLC0415
     from loadgen.trace import EventTrace  # noqa: PLC0415
     from report import replace_file  # noqa: PLC0415
     from tailpack.backtest.page import html  # noqa: PLC0415
+    from tailpack.backtest.traffic import AUTO, Traffic, read_today, within  # noqa: PLC0415
 
     amount = _price(price)
-    now = read_current(current)
     contenders = [Contender(policy=check_policy(name)) for name in dict.fromkeys(policies or ["tail-aware"])]
-    if goals:
-        contenders += _goals()
+    contenders += _goals() if goals else []
     connection = Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties)
     traffic = Traffic(
         trace=trace, topic=topic, group=group, connection=connection,
         prometheus=prometheus, query=query, past=past, step=step,
     )  # fmt: skip
-    path, service_time, notes = traffic.read(service_time, out)
     own = parse_changes(changes)
     if "duration_s" in own:
         raise TailpackError("--set duration_s: the whole trace is compared; leave it out, or use a shorter trace")
-    settings = own | slo_changes(latency, percentile, service_time, startup, None)
-    settings = {"autoscaler.rebalance_time_s": 0.05, **settings}
+    given = slo_changes(latency, percentile, None if service_time == AUTO else service_time, startup, None)
+    settings = {"autoscaler.rebalance_time_s": 0.05, **own, **given}
+    now = read_today(current, settings)
+    path, service_time, notes = traffic.read(service_time, out)
+    settings["payment.service_time_s"] = service_time
     scenario, found = load_with_trace("w1", path, {**settings, "policy": contenders[0].policy}, in_parts=True)
     if found is None:
         raise TailpackError(f"{path} has no events")
@@ -139,16 +125,21 @@ def backtest(
     is_exact = isinstance(found, EventTrace)
     spacings = (Spacing.SMOOTH,) if is_exact else (Spacing.SMOOTH, Spacing.BURST)
     question = Question(
-        trace=path, current=now, policies=contenders, set=settings,
+        trace=path, policies=contenders, set=settings,
         service_time_s=scenario.payment.service_time_s, latency_target_s=scenario.target.latency_target_s,
         percentile=scenario.target.percentile, spacings=spacings,
-        partitions=(partitions := found.partitions or scenario.payment.partitions), most=most or partitions,
+        partitions=(partitions := found.partitions or scenario.payment.partitions),
+        current=within(now, partitions), most=min(most or partitions, partitions),
     )  # fmt: skip
     with matrix_progress("simulated runs", out) as announce:
         result = answer(question, found, out, processes=processes, announce=announce)
+    if not result.lines:
+        raise TailpackError(f"no scaler could be simulated: {result.failed[0]}")
     result = msgspec.structs.replace(result, notes=(*notes, *result.notes))
     (out / "backtest.json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
-    texts = _texts(result, amount, f"{percentile:g} % within {latency}", band=not is_exact)
+    texts = _texts(
+        result, amount, f"{percentile:g} % within {duration(scenario.target.latency_target_s)}", band=not is_exact
+    )
     replace_file(out / PAGE, html(result, texts))
     if as_json:
         print_json(result)
@@ -188,13 +179,12 @@ def _texts(result: "Backtest", price: float | None, slo: str, *, band: bool) -> 
     from tailpack.backtest.page import Texts, clock  # noqa: PLC0415  only with a result
 
     sampled = f", {duration(result.simulated_s)} of it simulated" if result.simulated_s < result.duration_s else ""
-    title = f"{result.trace}: {duration(result.duration_s)}{sampled}, {count(result.events)} events, " + (
-        f"{result.partitions} partitions"
-    )
+    load = f"{count(result.events)} events, {result.partitions} partitions"
+    title = f"{result.trace}: {duration(result.duration_s)}{sampled}, {load}"
     cost = [f"cost at {price:g}/h"] if price is not None else []
     packed = ("each second packed alone", result.packed_replica_hours)
     name, hours = ("lower bound", result.bound.replica_hours) if result.bound else packed
-    priced = [] if price is None else [f"{hours * price:,.2f}"]
+    priced = [] if price is None else [_amount(hours * price)]
     notes = ["Bands: events spaced evenly … in one burst each second; the trace does not show which."] if band else []
     if worst := result.worst:
         notes.append(
@@ -208,7 +198,7 @@ def _texts(result: "Backtest", price: float | None, slo: str, *, band: bool) -> 
         title=title,
         conditions=f"SLO: {slo}. A replica needs {duration(result.service_time_s)} for an event.",
         columns=["", "in time", "late events/day", "replica-hours", *cost, "cost against today"],
-        rows=[*(_cells(line, price) for line in result.lines), [name, "", "", f"{hours:,.2f}", *priced, ""]],
+        rows=[*(_cells(line, price) for line in result.lines), [name, "", "", _amount(hours), *priced, ""]],
         notes=[*notes, *result.notes, *(f"failed: {why}" for why in result.failed), NOT_MODELLED],
     )
 
@@ -217,7 +207,7 @@ def _print(texts: "Texts") -> None:
     console = Console()
     table = Table(*texts.columns, box=None, title=texts.title)
     for column in table.columns[1:]:
-        column.justify = "right"
+        column.justify, column.min_width = "right", max(map(len, str(column.header).split()))
     for row in texts.rows:
         table.add_row(*row)
     console.print(table)
@@ -226,15 +216,18 @@ def _print(texts: "Texts") -> None:
 
 
 def _cells(line: "Line", price: float | None) -> list[str]:
-    cost = [] if price is None else [_band([price * value for value in line.replica_hours], "{:,.2f}")]
+    cost = [] if price is None else [_band([price * value for value in line.replica_hours], _amount)]
     shares = list(dict.fromkeys(map(share, line.in_time)))
-    late = _band(line.late_per_day, "{:,.0f}")
-    hours = _band(line.replica_hours, "{:,.2f}")
+    late, hours = _band(line.late_per_day, "{:,.0f}".format), _band(line.replica_hours, _amount)
     return [line.name, " … ".join(shares), late, hours, *cost, _change(line.cost_change)]
 
 
-def _band(values: Any, form: str) -> str:
-    return " … ".join(dict.fromkeys(form.format(value) for value in values))
+def _amount(value: float) -> str:
+    return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"
+
+
+def _band(values: Iterable[float], words: Callable[[float], str]) -> str:
+    return " … ".join(dict.fromkeys(map(words, values)))
 
 
 def _change(change: "Interval | None") -> str:

@@ -71,7 +71,8 @@ def test_the_command_prints_the_figures_and_fails_under_a_threshold(tmp_path: Pa
     assert shown.exit_code == 0
     rows = {line.split("  ")[0].strip(): line.split() for line in shown.stdout.splitlines()}
     assert rows["static-4"][1:3] == ["100", "%"]
-    assert rows["static-4"][4:6] == ["0.07", "0.13"], "replica-hours and cost of four replicas for a minute"
+    assert rows["static-4"][4:6] == ["0.0667", "0.133"], "replica-hours and cost of four replicas for a minute"
+    assert {"replica-hours", "late", "cost"} <= {*shown.stdout.split()}, "no word of the header is cut"
     page = (tmp_path / "out" / "backtest.html").read_text()
     assert {"today (static 1)", "static-4", "lower bound"} <= {*re.findall(r">([^<>]+)</th>", page)}
     assert page.count("<svg") == 3
@@ -93,6 +94,45 @@ def test_the_command_prints_the_figures_and_fails_under_a_threshold(tmp_path: Pa
     words[2] = tmp_path / "totals.csv"
     with pytest.raises(TailpackError, match="--set partitions=12"):
         command_line.run(*words)
+
+
+@pytest.mark.parametrize(
+    ("current", "replicas"), [("keda lagThreshold=1 max=12", 3), ("keda min=4 max=12", 3), ("static 5", 5)]
+)
+def test_today_may_have_more_replicas_than_partitions(current: str, replicas: int, tmp_path: Path) -> None:
+    path = constant(tmp_path / "constant.csv", seconds=20, rate=300, partitions=3)
+    words = ["--current", current, "--policy", "static-4", "--max", 12, "--service-time", "0.005", "--out", tmp_path]
+    words += ["--latency", 2, "--startup", 0.1, "--processes", 1, "--json"]
+    shown = command_line.run("backtest", "--trace", path, *words)
+    found = json.loads(shown.stdout)
+    assert (shown.exit_code, found["failed"], found["service_time_s"]) == (0, [], 0.005)
+    lines = {line["name"]: line for line in found["lines"]}
+    today = lines[f"today ({current})"]
+    assert today["replica_hours"][1] * 3600 / 20 <= replicas
+    if "lagThreshold" not in current:
+        assert today["replica_hours"][0] * 3600 / 20 == pytest.approx(replicas)
+    assert lines["static-4"]["replica_hours"][0] * 3600 / 20 == pytest.approx(4), "an idle replica costs too"
+    assert lines["static-4"]["cost_change"]
+    assert sum("one for each partition" in note for note in found["notes"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("current", "options", "reason"),
+    [
+        ("keda lagThreshold=-5", (), "--current: .*lag_threshold = -5: must be at least 0"),
+        ("keda tolerance=nan", (), "--current: .*tolerance = nan"),
+        ("keda min=5 max=2", (), "--current: .*min_replicas = 5: must not exceed max_replicas = 2"),
+        ("keda policy.nope=1", (), "--current: .*nope: unknown"),
+        ("static 2", ("--service-time", 0), "^--set payment.service_time_s = 0.0: must be at least"),
+    ],
+)
+def test_a_scaler_that_cannot_run_is_refused_before_the_traffic_is_read(
+    current: str, options: tuple[object, ...], reason: str, tmp_path: Path
+) -> None:
+    words = ["--trace", tmp_path / "absent.csv", "--service-time", "5ms", "--out", tmp_path]
+    with pytest.raises((TailpackError, InvalidSettingsError), match=reason) as refused:
+        command_line.run("backtest", "--current", current, *words, *options)
+    assert "\n" not in str(refused.value)
 
 
 def test_the_command_takes_a_trace_of_more_than_a_day(tmp_path: Path) -> None:
@@ -191,7 +231,7 @@ def test_what_runs_today_is_read_in_the_words_of_its_manifest(text: str, policy:
         ("static 0", "static 12"),
         ("keda lagTreshold=5", "did you mean lagThreshold?"),
         ("keda lagThreshold=many", "'many' is not a valid value"),
-        ("keda protocol=udp", "unknown"),
+        ("keda protocol=udp", "protocol 'udp' is unknown; known are"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(text: str, reason: str) -> None:

@@ -35,6 +35,7 @@ def test_static_with_a_number_and_a_file_are_policies(tmp_path):
     assert figures("w1", "--policy", file, *SHORT)["replica_minutes"] == mine["replica_minutes"]
     for policy, why in (
         ("fixed-3", "did you mean static-3?"),
+        ("static-0", "no replica; use static-1 or more"),
         (f"{file}:Four", "has no class Four; it has Three"),
         ("no.py", "No such"),
     ):

@@ -17,7 +17,7 @@ from contracts.connection import Connection
 from loadgen.trace import SERVICE_RATE
 from loadgen.trace_file import TraceFile
 from tailpack.backtest.prometheus import Range, import_rates, service_rate
-from tailpack.cli.options import seconds_of
+from tailpack.cli.options import whole_s
 from tailpack.cli.progress import progress
 from tailpack.errors import TailpackError
 
@@ -89,8 +89,7 @@ class Traffic:
 
 def read_today(text: str, settings: Mapping[str, Any]) -> Current:
     """Return today's scaler. Raises as `read_current`, and if it cannot run with these settings of a scenario."""
-    now = read_current(text)
-    today = now.contender
+    today = (now := read_current(text)).contender
     load_scenario("w1", settings)
     first = {"autoscaler.initial_replicas": today.set.get("autoscaler.min_replicas")}
     own = {"autoscaler.policy": today.policy, "payment.partitions": 1_000}  # those of the traffic are not known yet
@@ -110,9 +109,7 @@ def within(now: Current, partitions: int) -> Current:
     if most <= partitions:
         return now
     limits = {key: min(today.set[key], partitions) for key in LIMITS if key in today.set}
-    note = (
-        f"today: at most {partitions} of {most} replicas serve, one for each partition; the others cost if it is static"
-    )
+    note = f"today: at most {partitions} of {most} replicas serve, one for each partition; others cost if it is static"
     return replace(now, contender=replace(today, set=today.set | limits), notes=(*now.notes, note))
 
 
@@ -126,6 +123,6 @@ def _rate_in(path: Path) -> float:
 
 def _seconds(option: str, text: str) -> int:
     try:
-        return seconds_of(text)
+        return whole_s(text)
     except typer.BadParameter as error:
         raise TailpackError(f"{option} {error.message}") from error

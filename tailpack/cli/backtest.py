@@ -33,6 +33,7 @@ from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
     from bench.backtest.backtest import Backtest, Line
+    from bench.backtest.contenders import Question
     from bench.matrix import Contender
     from report.measures import Interval
     from tailpack.backtest.page import Texts
@@ -57,7 +58,7 @@ def backtest(
     service_time: ServiceTime,
     trace: Annotated[Path | None, typer.Option(help="CSV or Parquet file, as for `tailpack simulate --trace`.")] = None,
     topic: Annotated[str, typer.Option(help="Record this topic, or import it from --prometheus.")] = "",
-    group: Annotated[str, typer.Option(help="Group whose commits show the time of --service-time auto.")] = "",
+    group: Annotated[str, typer.Option(help="Group observed for --service-time auto.")] = "",
     bootstrap_servers: Servers = "",
     client_properties: Properties = "",
     prometheus: Annotated[
@@ -76,14 +77,12 @@ def backtest(
     percentile: Annotated[float, typer.Option(min=0, max=100, help="Share of events that must be in time, %.")] = 99.9,
     startup: Startup = "25s",
     most: Max = None,
-    price: Annotated[str, typer.Option(metavar="PRICE/h", help="Price of a replica: 0.031/h. Adds a column.")] = "",
+    price: Annotated[str, typer.Option(metavar="PRICE/h", help="Price of a replica: 0.031/h.")] = "",
     changes: Changes = None,
     fail_under: Annotated[
         float | None, typer.Option(min=0, max=100, help="Exit with status 99 if a smaller share is in time, %.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the import, the runs and backtest.json.")] = Path(
-        "out/backtest"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for the import, runs and backtest.json.")] = Path("out/backtest"),
     processes: Processes = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -115,9 +114,8 @@ def backtest(
     given = slo_changes(latency, percentile, None if service_time == AUTO else service_time, startup, None)
     settings = {"autoscaler.rebalance_time_s": 0.05, **own, **given}
     now = read_today(current, settings)
-    path, service_time, notes = traffic.read(service_time, out)
-    settings["payment.service_time_s"] = service_time
-    scenario, found = load_with_trace("w1", path, {**settings, "policy": contenders[0].policy}, in_parts=True)
+    path, settings["payment.service_time_s"], notes = traffic.read(service_time, out)
+    scenario, found = load_with_trace("w1", path, settings, in_parts=True)
     if found is None:
         raise TailpackError(f"{path} has no events")
     if found.partitions is None and not {"partitions", "payment.partitions"} & {*settings}:
@@ -137,9 +135,7 @@ def backtest(
         raise TailpackError(f"no scaler could be simulated: {result.failed[0]}")
     result = msgspec.structs.replace(result, notes=(*notes, *result.notes))
     (out / "backtest.json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
-    texts = _texts(
-        result, amount, f"{percentile:g} % within {duration(scenario.target.latency_target_s)}", band=not is_exact
-    )
+    texts = _texts(result, amount, question, band=not is_exact)
     replace_file(out / PAGE, html(result, texts))
     if as_json:
         print_json(result)
@@ -174,7 +170,7 @@ def _price(text: str) -> float | None:
     return float(match[1]) if match else None
 
 
-def _texts(result: "Backtest", price: float | None, slo: str, *, band: bool) -> "Texts":
+def _texts(result: "Backtest", price: float | None, question: "Question", *, band: bool) -> "Texts":
     """Return the texts of the result, for terminal and page."""
     from tailpack.backtest.page import Texts, clock  # noqa: PLC0415  only with a result
 
@@ -196,7 +192,8 @@ def _texts(result: "Backtest", price: float | None, slo: str, *, band: bool) -> 
         notes.append(f"Lower bound: no policy that meets the SLO costs less; proven by {result.bound.method}.")
     return Texts(
         title=title,
-        conditions=f"SLO: {slo}. A replica needs {duration(result.service_time_s)} for an event.",
+        conditions=f"SLO: {100 * question.percentile:g} % within {duration(question.latency_target_s)}. "
+        f"A replica needs {duration(result.service_time_s)} for an event.",
         columns=["", "in time", "late events/day", "replica-hours", *cost, "cost against today"],
         rows=[*(_cells(line, price) for line in result.lines), [name, "", "", _amount(hours), *priced, ""]],
         notes=[*notes, *result.notes, *(f"failed: {why}" for why in result.failed), NOT_MODELLED],

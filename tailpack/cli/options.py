@@ -50,7 +50,7 @@ def _quantity(text: str | None) -> Any:
     return text if text is None else _value(text)
 
 
-def seconds_of(text: str) -> int:
+def whole_s(text: str) -> int:
     """Parse a whole number of seconds, with or without a unit."""
     try:
         seconds = float(text) if text.replace(".", "", 1).isdecimal() else duration_s(text)
@@ -105,9 +105,7 @@ Max = Annotated[int | None, typer.Option("--max", min=1, help="Maximum replica c
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random; equal seeds give equal runs.")]
 Duration = Annotated[
     int | None,
-    typer.Option(
-        "--duration", metavar="TIME", parser=seconds_of, help="Send only the first part of the load: 90s, 2m."
-    ),
+    typer.Option("--duration", metavar="TIME", parser=whole_s, help="Send only the first part of the load: 90s, 2m."),
 ]
 PipelinePartitions = Annotated[
     int | None, typer.Option(min=1, max=1_000, help="Partitions of each topic keyed by order; default: the scenario's.")

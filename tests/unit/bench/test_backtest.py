@@ -101,7 +101,7 @@ def test_the_command_prints_the_figures_and_fails_under_a_threshold(tmp_path: Pa
 )
 def test_today_may_have_more_replicas_than_partitions(current: str, replicas: int, tmp_path: Path) -> None:
     path = constant(tmp_path / "constant.csv", seconds=20, rate=300, partitions=3)
-    words = ["--current", current, "--policy", "static-4", "--max", 12, "--service-time", "0.005", "--out", tmp_path]
+    words = ["--current", current, "--policy", "static-6", "--max", 12, "--service-time", "0.005", "--out", tmp_path]
     words += ["--latency", 2, "--startup", 0.1, "--processes", 1, "--json"]
     shown = command_line.run("backtest", "--trace", path, *words)
     found = json.loads(shown.stdout)
@@ -111,8 +111,8 @@ def test_today_may_have_more_replicas_than_partitions(current: str, replicas: in
     assert today["replica_hours"][1] * 3600 / 20 <= replicas
     if "lagThreshold" not in current:
         assert today["replica_hours"][0] * 3600 / 20 == pytest.approx(replicas)
-    assert lines["static-4"]["replica_hours"][0] * 3600 / 20 == pytest.approx(4), "an idle replica costs too"
-    assert lines["static-4"]["cost_change"]
+    assert lines["static-6"]["replica_hours"][0] * 3600 / 20 == pytest.approx(6), "an idle replica costs too"
+    assert lines["static-6"]["cost_change"]
     assert sum("one for each partition" in note for note in found["notes"]) == 1
 
 

@@ -6,10 +6,7 @@ from pathlib import Path
 class ReportError(Exception):
     """Raised if a report cannot be made. Its message is one line that names the problem, its place and the remedy."""
 
-    @property
-    def problems(self) -> list[str]:
-        """Return the lines that the command line prints."""
-        return [str(self)]
+    problems = property(lambda self: [str(self)])  # lines that the command line prints
 
 
 def replace_file(path: Path, content: str | bytes) -> None:

@@ -80,8 +80,7 @@ def spread(
 
     skew: exponent of Zipf's law over 10,000 keys. capacities: relative speed of each worker. The imbalance is the share
     by which the busiest worker exceeds the mean. The memory is the mean number of workers that a key reached. Above 1,
-    the events of a key may overtake each other. Raises ValueError for an unknown partitioner, or
-    numbers that are not positive.
+    the events of a key may overtake each other. Raises ValueError for an unknown partitioner or an invalid number.
     """
     from studies.grouped_streams import Arrivals, Stream, play  # noqa: PLC0415  compiled code
 

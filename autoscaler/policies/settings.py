@@ -122,7 +122,7 @@ class Scaling(Factors, Limits):
     tick_offset_s: float = setting(0.1, "s", least=0)
     """Delay of a decision after a multiple of the interval, so that it sees a burst at a whole second completely."""
     initial_replicas: int = setting(0, "replicas", least=0)
-    """Replicas at the start; 0: as many as `min_replicas`. `static` keeps them."""
+    """Replicas at the start; 0: `min_replicas`. `static` keeps them."""
     rebalance_time_s: float = setting(0.05, "s", least=0)
     """Rebalance time (t_r) that policies assume until it is learned. CLOSER 2024 measured 50 ms at p99."""
     learn_rebalance_time: bool = setting(True)

@@ -103,11 +103,12 @@ class Scenario(Heading):
         """Return a scenario in which stage `number` takes the place of Payment. Stages after Payment count from 0."""
         stage = self.stages[number]
         most = min(self.autoscaler.max_replicas, stage.partitions)
+        initial = max(self.autoscaler.min_replicas, stage.initial_replicas)
         return replace(
             self,
             seed=(self.seed + 1 + number) % 2**31,
             payment=replace(self.payment, **shared_fields(stage, Payment)),
-            autoscaler=replace(self.autoscaler, initial_replicas=stage.initial_replicas, max_replicas=most),
+            autoscaler=replace(self.autoscaler, initial_replicas=initial, max_replicas=most),
             simulation=replace(self.simulation, failures_s=()),
             stages=(),
         )
@@ -323,6 +324,7 @@ def _dotted(section: str, name: str) -> str:
 
 COORDINATING_POLICY: Final = "tail-aware"
 """Policy that can use forecasts of the previous stages."""
+REPLICAS: Final = "autoscaler.{}_replicas"
 
 _LOAD_KEYS: Final = {
     **{name: name for name in ("topology", "duration_s")},
@@ -395,7 +397,7 @@ _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ),
     ("autoscaler.absence_grace_s", _grace_is_supported),
     ("autoscaler.policy", _policy_exists),
-    *((key, partial(_enough_partitions, key)) for key in ("autoscaler.max_replicas", "autoscaler.initial_replicas")),
+    *((key, partial(_enough_partitions, key)) for key in map(REPLICAS.format, ("min", "max", "initial"))),
     ("simulation.split", _simulated_split_fits),
     ("simulation.failures_s", _failures_in_time),
     (STAGES, _stages_fit),

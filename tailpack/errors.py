@@ -41,9 +41,9 @@ def require(package: str) -> None:
 
 
 def problems_of(error: Exception) -> Sequence[str]:
-    """Return the lines about a package of EXTRAS that is missing, or about invalid settings; empty for other errors."""
+    """Return the lines about a missing package of EXTRAS, invalid settings or a wrong run; empty for other errors."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    found: Sequence[str] = getattr(error, "problems", ())  # of InvalidSettingsError, whose module loads slowly
+    found: Sequence[str] = getattr(error, "problems", ())  # their modules load slowly
     return [missing_error(package)] if package in EXTRAS else found
 
 

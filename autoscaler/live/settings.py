@@ -95,11 +95,11 @@ NO_SLOW_PODS: Final = must(
     lambda of: of["launcher"] == "processes" or of["slow_factor"] == 1,
     "must be 1 unless launcher = processes: pods do not learn when the load starts",
 )
-ENOUGH_PARTITIONS: Final = must(
-    "initial_replicas",
-    lambda of: not of["payment_partitions"] or of["initial_replicas"] <= of["payment_partitions"],
-    "must not exceed the {payment_partitions} partitions: more replicas would own none",
-)
+
+
+def _enough_partitions(name: str) -> tuple[str, Rule]:
+    otherwise = "must not exceed the {payment_partitions} partitions: more replicas would own none"
+    return must(name, lambda of: not of["payment_partitions"] or of[name] <= of["payment_partitions"], otherwise)
 
 
 LED_RULES: Final = (
@@ -195,7 +195,7 @@ class AutoscalerSettings(
             ("windows", windows_open),
             ("time_zone", zone_exists),
             must("state_dir", lambda of: of["state_dir"] or of["act"] != "on", "must be set if act = on"),
-            ENOUGH_PARTITIONS,
+            *map(_enough_partitions, ("min_replicas", "initial_replicas")),
             MIN_SERVICE_TIME,
             PLAN_PROTOCOL_ONLY,
             EQUAL_PODS,

@@ -28,7 +28,8 @@ def _below_maximum(name: str) -> Rule:
 
 def _initial_within_bounds(values: Values) -> str | None:
     least, most = values["min_replicas"], values["max_replicas"]
-    fits = least <= values["initial_replicas"] and (not most or values["initial_replicas"] <= most)
+    initial = values["initial_replicas"] or least
+    fits = least <= initial and (not most or initial <= most)
     return None if fits else f"must be from {least} to {most or 'the number of partitions'}"
 
 
@@ -120,8 +121,8 @@ class Scaling(Factors, Limits):
     """Time between two decisions."""
     tick_offset_s: float = setting(0.1, "s", least=0)
     """Delay of a decision after a multiple of the interval, so that it sees a burst at a whole second completely."""
-    initial_replicas: int = setting(1, "replicas", least=1)
-    """Replicas at the start. `static` keeps them."""
+    initial_replicas: int = setting(0, "replicas", least=0)
+    """Replicas at the start; 0: `min_replicas`. `static` keeps them."""
     rebalance_time_s: float = setting(0.05, "s", least=0)
     """Rebalance time (t_r) that policies assume until it is learned. CLOSER 2024 measured 50 ms at p99."""
     learn_rebalance_time: bool = setting(True)
@@ -129,3 +130,8 @@ class Scaling(Factors, Limits):
     absence_grace_s: float = setting(0.0, "s", least=0)
     """Time that the partitions of a dead replica wait for its return; 0: others take over at once."""
     RULES: ClassVar[Rules] = (TICK_INSIDE_INTERVAL, ("initial_replicas", _initial_within_bounds))
+
+    def __post_init__(self) -> None:
+        if not self.initial_replicas:
+            object.__setattr__(self, "initial_replicas", self.min_replicas)
+        super().__post_init__()

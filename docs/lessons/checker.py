@@ -24,6 +24,10 @@ from tailpack.lab.course import LESSONS, load
 SEED: Final = "TAILPACK_LESSON_SEED"
 MEMORY_BYTES: Final = 1 << 30
 """Memory that an answer may allocate."""
+FILE_BYTES: Final = 10_000_000
+"""Size of a file that an answer may write."""
+MOST_CHARS: Final = 200
+"""Characters of a wrong answer that a message has, and characters of the hint behind them."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +88,8 @@ def check(lesson: str | int, answer: Any) -> Verdict:
     process.join()
     if process.exitcode == -SIGXCPU or not has_time:
         message = f"case {cases + 1} took too long: all may take {exercise.cpu_s} s of processor time"
-    wrong = message and f"{message}. Expected: {exercise.form}"
+    stop = "" if message.endswith((".", "?")) else "."
+    wrong = message and f"{message}{stop} Expected: {exercise.form}"
     seed_id = sha256(seed.encode()).hexdigest()[:8]
     return Verdict(lesson=number, passed=not message, cases=cases, seed_id=seed_id, message=wrong)
 
@@ -97,11 +102,13 @@ def _judge(exercise: Any, answer: Any, seed: str, pipe: Any) -> None:
     with suppress(OSError, ValueError):  # not every system limits the address space
         resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
     resource.setrlimit(resource.RLIMIT_CPU, (exercise.cpu_s, exercise.cpu_s + 5))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
     cases = 0
     try:
         socket.socket.connect = _no_network  # type: ignore[method-assign]
         found = getattr(load(Path(answer)), exercise.answer) if isinstance(answer, str | Path) else answer
-        for hint in exercise.cases(found, Random(seed)):
+        for whole in exercise.cases(found, Random(seed)):
+            hint = whole if len(whole) <= 2 * MOST_CHARS else f"{whole[:MOST_CHARS]} … {whole[-MOST_CHARS:]}"
             pipe.send((cases, hint or "the process ended before all cases were checked"))
             if hint:
                 return

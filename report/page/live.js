@@ -334,7 +334,7 @@ function draw() {
 }
 
 // Time: follow the live run, or replay.
-const goTo = at => { mode = "replay"; cursor = Math.min(runs[0].last, Math.max(runs[0].first, at)); draw(); };
+const goTo = at => { mode = "replay"; cursor = Math.min(runs[0].last, Math.max(runs[0].first, at)); playing &&= config.live || cursor < runs[0].last; draw(); };
 const toggle = () => { playing = !playing; mode = mode === "live" && !playing ? "replay" : mode; if (playing && !config.live && cursor >= runs[0].last) cursor = runs[0].first; draw(); };
 let lastBeat = performance.now();
 setInterval(() => {
@@ -348,9 +348,9 @@ $("play").addEventListener("click", toggle);
 for (const [id, step] of [["back", -10], ["forth", 10]]) $(id).addEventListener("click", () => goTo(cursor + step));
 $("follow").addEventListener("click", () => { mode = "live"; playing = true; draw(); });
 addEventListener("keydown", event => {
-  if (event.target.closest("input, select, summary, button:not(.block)") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, select") || event.key === " " && event.target.closest("button, summary") || event.ctrlKey || event.metaKey || event.altKey) return;
   const block = event.target.closest(".block"), step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (event.key === " " && !block) toggle();
+  if (event.key === " ") toggle();
   else if (step && block) {
     const all = [...block.closest(".lanes").querySelectorAll(".block")], next = all[(all.indexOf(block) + step + all.length) % all.length];
     block.tabIndex = -1;

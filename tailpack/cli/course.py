@@ -4,18 +4,19 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final, Never
 
 import typer
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 from rich.console import Console
 from rich.table import Table
 
 from bench.matrix import FAILED, Contender, Job, Row, run, simulate_job
-from tailpack.cli.options import AsJson, Processes, check_policy, print_json
+from tailpack.cli.options import AsJson, Processes, print_json
 from tailpack.cli.progress import progress
 from tailpack.errors import require
 
@@ -86,12 +87,16 @@ def league(
     from bench.random_scenarios import random_case  # noqa: PLC0415  numpy only where it is needed
     from report.measures import bootstrap_interval  # noqa: PLC0415
 
-    names = [*(check_policy(str(file.absolute())) for file in files), *OURS]
+    entries = {str(file.absolute()): file for file in files}
+    given = Counter(file.name for file in entries.values())
+    shown = {name: file.name if given[file.name] == 1 else str(file) for name, file in entries.items()}
+    names = [*entries, *OURS]
     plans: list[dict[str, Job]] = []
     for number in Random(seed).sample(range(10_000, 10**9), scenarios):
         case = random_case(number)
         fixed = [f"static-{count}" for count in range(1, min(MAX_COUNT, case.set["partitions"]) + 1)]
-        plans.append({name: case.jobs(Contender(policy=name), 1)[0][0] for name in [*names, *fixed]})
+        job = case.jobs(Contender(policy="static"), 1)[0][0]  # only workers import the files, which may fail
+        plans.append({name: replace(job, policy=name) for name in [*names, *fixed]})
     jobs = [job for plan in plans for job in plan.values()]
     with TemporaryDirectory() as folder, progress("league") as update:
 
@@ -113,7 +118,7 @@ def league(
         values = {key: [row[key] for row in some if key in row] for key in FIGURES}
         means = {key: bootstrap_interval(known) if known else None for key, known in values.items()}
         errors = [row[FAILED] for row in some if FAILED in row]
-        ranking.append({"policy": Path(name).name, "met": met, "of": len(some), "errors": errors, **means})
+        ranking.append({"policy": shown.get(name, name), "met": met, "of": len(some), "errors": errors, **means})
     ranking.sort(key=lambda one: -one["met"])
     if as_json:
         print_json(ranking)

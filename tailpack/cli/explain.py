@@ -51,10 +51,12 @@ def explain(
 
     Without --run, the journal of the group's autoscaler is read from Kafka. Decisions to change nothing are folded.
     """
-    if run is not None and follow:
-        raise TailpackError("--follow needs a running autoscaler; leave out --run")
+    if follow and (run is not None or as_json or which != "last"):
+        raise TailpackError("--follow prints what a running autoscaler decides; leave out --run, --json and a decision")
+    if as_json and why_not is not None:
+        raise TailpackError("--json has every compared plan; leave out --why-not")
     if follow:
-        _follow(config)
+        _follow(config, why_not)
         return
     entries = _of_run(run) if run is not None else next(_journal(config))
     try:
@@ -66,14 +68,12 @@ def explain(
     if as_json:
         print_json(found)
     else:
-        _print(found)
-        if why_not is not None:
-            typer.echo(explain_why_not(found[0], why_not))
+        _print(found, why_not)
 
 
-def _print(found: list[Decided]) -> None:
+def _print(found: list[Decided], why_not: int | None) -> None:
     for one in found:
-        for text in lines(one):
+        for text in lines(one, why_not):
             typer.echo(text)
 
 
@@ -117,12 +117,12 @@ def _journal(config: Path | None) -> Iterator[list[JournalEntry]]:
         records.close()
 
 
-def _follow(config: Path | None) -> None:
+def _follow(config: Path | None, why_not: int | None) -> None:
     shown = -1
     for entries in _journal(config):
         found = explained(entries)
         fresh = [one for one in found[:-1] if one.at_us > shown]  # the last one may still be folded
-        _print(fresh)
+        _print(fresh, why_not)
         shown = fresh[-1].at_us if fresh else shown
 
 
@@ -134,8 +134,8 @@ def explained(entries: Iterable[JournalEntry]) -> list[Decided]:
     return [*found.rows.values()]
 
 
-def lines(one: Decided) -> Iterator[str]:
-    """Yield a decision as lines of text, the first of which has time and change."""
+def lines(one: Decided, why_not: int | None = None) -> Iterator[str]:
+    """Yield a decision as lines, the first with time and change; also the prediction for `why_not` replicas, if any."""
     before, after = one.replicas
     what = f"{one.action} {before} → {_replicas(after)}" if before != after else one.action
     what = f"would {what}" if one.why.startswith(WOULD) else what
@@ -148,6 +148,8 @@ def lines(one: Decided) -> Iterator[str]:
         yield f"  rails     {', '.join(one.rails)}; without: {_replicas(one.uncapped)}"
     for plan in one.compared[:MAX_ALTERNATIVES]:
         yield f"  compared  {_prediction(plan)}"
+    if why_not is not None:
+        yield explain_why_not(one, why_not)
     if one.effect is not None:
         parts = [f"{one.waiting} → {one.effect[0]} events waiting", f"{_replicas(one.effect[1])} ready"]
         parts += [f"{name} ready after {duration(took_s)}" for name, took_s in one.started]

@@ -1,6 +1,7 @@
 """`tailpack doctor` and `init`: what a machine lacks, and commented files to start with."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,7 @@ SCENARIO: Final = {
     "simulation": {"startup_s": '"10s"'},
 }
 POLICY: Final = '''\
-"""Your own policy. Try it: tailpack simulate w1 --policy ./FILE"""
+"""Your own policy. Try it: tailpack simulate w1 --policy FILE"""
 
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.planning import replicas_for, scale_to
@@ -144,18 +145,22 @@ def init(
     from bench.sections import SECTIONS  # noqa: PLC0415
 
     kind = match_name(kind, NEXT, what="kind")
+    if kind != "group" and file.suffix != (suffix := ".py" if kind == "policy" else ".toml"):
+        raise TailpackError(f"{file}: the name of a {kind} must end in {suffix}")
+    here = shlex.quote(f"./{file.name}")
     meanings = sentences(Connection) | sentences(AutoscalerSettings)
-    lines = [f"# Try it: tailpack {NEXT[kind]} ./{file.name}"]
+    lines = [f"# Try it: tailpack {NEXT[kind]} {here}"]
     for section, values in {"group": GROUP, "scenario": SCENARIO, "policy": {}}[kind].items():
         lines += [f"[{section}]"] * bool(section)
         known = sentences(SECTIONS[section]) if kind == "scenario" else meanings
         for name, value in values.items():
             lines += textwrap.wrap(known[name], 100, initial_indent="# ", subsequent_indent="# ")
             lines.append(f"{name} = {value}\n")
-    text = POLICY.replace("FILE", file.name) if kind == "policy" else "\n".join(lines)
+    text = POLICY.replace("FILE", here) if kind == "policy" else "\n".join(lines)
     try:
         with file.open("x", encoding="utf-8") as created:
             created.write(text)
     except FileExistsError:
         raise TailpackError(f"{file} exists; choose another name") from None
-    typer.echo(f"{file} is written; next: tailpack {NEXT[kind]} ./{file}")
+    place = shlex.quote(os.path.join(".", file))  # a Path would drop the dot
+    typer.echo(f"{file} is written; next: tailpack {NEXT[kind]} {place}")

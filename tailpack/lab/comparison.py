@@ -51,11 +51,13 @@ def compare(scenario: str, policies: Sequence[Entry], *, seeds: int = 20, **sett
     scenario: as in `simulate`, or `random-N`, a random scenario in which replicas take time to start. settings: as in
     `simulate`. seeds: number of seeds. A scenario without random parts is simulated once. policies: names, classes
     with `decide`, or pairs of one of them and its options, as `("keda-hpa", {"lag_threshold": 5})`. Raises
-    InvalidSettingsError for wrong names or values, and ValueError for a plan that is not possible.
+    InvalidSettingsError for wrong names or values, and ValueError for no policy or a plan that is not possible.
     """
+    pairs = [entry if isinstance(entry, tuple) else (entry, {}) for entry in policies]
+    if not pairs or not all(policy for policy, _ in pairs):
+        raise ValueError("policies must have at least one policy, and no empty name")
     contenders = []
-    for entry in policies:
-        policy, options = entry if isinstance(entry, tuple) else (entry, {})
+    for policy, options in pairs:
         with configured(policy, {**settings, **options}) as changes:
             name = changes.pop("autoscaler.policy")
         label = ", ".join([name, *(f"{key}={value}" for key, value in options.items())])

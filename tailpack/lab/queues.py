@@ -54,10 +54,10 @@ def burst(
 
     service_rate: events/s of a replica. spread_s: the events arrive evenly over this time; 0: all at once.
     second_at_s: time from which a second replica owns every other event; None: never. Raises ValueError for values
-    that are not positive, or more than 100,000 events.
+    that are not positive or not finite, or more than 100,000 events.
     """
-    if not (0 < events <= MAX_EVENTS and service_rate > 0 and target_s > 0 and spread_s >= 0):
-        raise ValueError("events (at most 100,000), service_rate and target_s must be positive, spread_s not negative")
+    if not (0 < events <= MAX_EVENTS and service_rate > 0 and target_s > 0 and 0 <= spread_s < np.inf):
+        raise ValueError("events (at most 100,000), service_rate and target_s must be positive, spread_s 0 or finite")
     arrival_s = np.arange(events) * spread_s / events
     second_s = np.inf if second_at_s is None else second_at_s
     start_s, free_s = np.zeros(events), [0.0, second_s]
@@ -80,12 +80,14 @@ def spread(
 
     skew: exponent of Zipf's law over 10,000 keys. capacities: relative speed of each worker. The imbalance is the share
     by which the busiest worker exceeds the mean. The memory is the mean number of workers that a key reached. Above 1,
-    the events of a key may overtake each other. Raises InvalidSettingsError for an unknown partitioner.
+    the events of a key may overtake each other. Raises ValueError for an unknown partitioner or an invalid number.
     """
     from studies.grouped_streams import Arrivals, Stream, play  # noqa: PLC0415  compiled code
 
     names = [one.value for one in Partitioner if one is not Partitioner.EXPLICIT]
     if partitioner not in names:
         raise InvalidSettingsError([f"partitioner {partitioner} is {unknown_name(partitioner, names)}"])
+    if events < 1 or not len(capacities) or not all(0 < one < np.inf for one in capacities):
+        raise ValueError("events and each of the capacities must be positive")
     stream = Stream(events=events, skew=skew, capacities=(tuple(capacities),), seed=seed)
     return play(Arrivals(stream), Partitioner(partitioner))

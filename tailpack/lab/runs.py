@@ -218,13 +218,16 @@ def live(
 
     if not isinstance(policy, str):
         raise TailpackError("a live run loads its policy in another process; pass policy='path.py:Class'")
-    with configured(policy, settings) as changes:
-        run = LiveRun(load_scenario(scenario, {**changes, "seed": seed}), Console(stderr=True), Path(out))
     replica, _, kill_at = kill.partition("@")
     freeze_at, _, freeze_s = freeze.partition("+")
-    due = [(float(kill_at), signal.SIGKILL)] if kill else []
-    if freeze:
-        due += [(float(freeze_at), signal.SIGSTOP), (float(freeze_at) + float(freeze_s), signal.SIGCONT)]
+    try:
+        due = [(float(kill_at), signal.SIGKILL)] if kill else []
+        if freeze:
+            due += [(float(freeze_at), signal.SIGSTOP), (float(freeze_at) + float(freeze_s), signal.SIGCONT)]
+    except ValueError:
+        raise TailpackError(f"kill={kill!r}, freeze={freeze!r}: write for example payment-1@20 and 30+2") from None
+    with configured(policy, settings) as changes:
+        run = LiveRun(load_scenario(scenario, {**changes, "seed": seed}), Console(stderr=True), Path(out))
 
     def act(_: object, status: Any) -> None:
         while due and min(due)[0] <= status.elapsed_s:

@@ -137,8 +137,13 @@ def test_a_recording_is_replayed_to_any_time_beside_another_run(browser: Any) ->
         for second in (90.0, 40.0, 100.0):
             browser.execute_script(SCRUB, str(second))
             wait(browser, lambda second=second: owners(browser) == expected(second))
-        browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ARROW_LEFT)
+        play = browser.find_element(By.ID, "play")
+        play.send_keys(Keys.ARROW_LEFT)
         wait(browser, lambda: browser.find_element(By.ID, "clock").text == "1:39")
+        play.click()
+        wait(browser, lambda: play.get_attribute("aria-label") == "Pause")
+        browser.execute_script(SCRUB, str(10**6))
+        wait(browser, lambda: play.get_attribute("aria-label") == "Play")  # it is at the end
         titles = [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".run h3")]
         assert [title.partition(":")[0] for title in titles] == ["tail-aware", "keda-hpa"]
         assert Axe().run(browser)["violations"] == []

@@ -121,6 +121,10 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("demo", "--out", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
         (("report", "/"), r"/ .*run\.json"),
         (("report", "out/nothing"), r"out/nothing: .*tailpack demo"),
+        (("view", "/"), r"/run\.json: No such file or directory; pass a run folder, .*"),
+        (("init", "policy", "mine.txt"), r"mine\.txt: the name of a policy must end in \.py"),
+        (("explain", "--follow", "--json"), r"--follow .*leave out --run, --json.*"),
+        (("explain", "--why-not", "3", "--json"), r"--json .*leave out --why-not"),
         (("report",), r"out .*RUN_DIR.*tailpack demo"),
         (("kafka", "groups"), r".*--bootstrap-servers.*tailpack kafka start"),
         (

@@ -1,6 +1,7 @@
 """`doctor` says what is missing; what `init` writes is accepted by the product."""
 
 import json
+import shlex
 from pathlib import Path
 
 import command_line
@@ -13,8 +14,9 @@ from tailpack.errors import TailpackError
 
 
 def test_each_written_file_is_accepted_and_none_is_overwritten(tmp_path: Path) -> None:
-    for kind, file in {"group": "group.toml", "scenario": "spiky.toml", "policy": "mine.py"}.items():
-        command_line.run("init", kind, tmp_path / file)
+    for kind, file in {"group": "group.toml", "scenario": "spiky.toml", "policy": "my own.py"}.items():
+        printed = command_line.run("init", kind, tmp_path / file).stdout
+        assert shlex.split(printed)[-1] == str(tmp_path / file)
         text = (tmp_path / file).read_text()
         assert ("# " in text, file in text) == (True, True)
         with pytest.raises(TailpackError, match="exists; choose another name"):
@@ -23,7 +25,7 @@ def test_each_written_file_is_accepted_and_none_is_overwritten(tmp_path: Path) -
     settings = read(tmp_path / "group.toml", {}).settings
     assert (settings.act, settings.max_replicas, settings.startup_s, settings.cool_down_down_s) == ("off", 12, 25, 60)
     assert load_scenario(str(tmp_path / "spiky.toml")).payment.service_time_s == 0.005
-    assert make_policy(str(tmp_path / "mine.py")).name == "mine"
+    assert make_policy(str(tmp_path / "my own.py")).name == "mine"
     with pytest.raises(TailpackError, match="did you mean policy"):
         command_line.run("init", "polcy", tmp_path / "x")
 

@@ -110,6 +110,21 @@ def test_only_kg_keeps_each_key_on_one_worker() -> None:
         lab.spread("sticky")
 
 
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda: lab.compare("w1", []), "at least one policy"),
+        (lambda: lab.compare("w1", [""]), "no empty name"),
+        (lambda: lab.spread("kg", events=0), "must be positive"),
+        (lambda: lab.burst(9, 9, 0.5, spread_s=np.inf), "spread_s 0 or finite"),
+        (lambda: lab.live("smoke", kill="payment-1@soon"), r"write for example payment-1@20"),
+    ],
+)
+def test_an_impossible_argument_is_one_sentence(call: Any, problem: str) -> None:
+    with pytest.raises((ValueError, TailpackError), match=problem):
+        call()
+
+
 def test_a_live_run_needs_a_policy_that_other_processes_can_load() -> None:
     with pytest.raises(TailpackError, match=r"path\.py:Class"):
         lab.live("smoke", policy=Three)

@@ -1,12 +1,14 @@
 """The league ranks policies on hidden scenarios, and a policy that fails loses the scenario with its error."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
+import command_line
 import pytest
 from tailpack_command import tailpack
 
-from bench.matrix import Job
+from bench.matrix import FAILED, Job, Row
 from tailpack.cli import course
 
 POLICY = """
@@ -19,15 +21,30 @@ class {name}:
 @pytest.mark.long
 def test_the_same_seed_gives_the_same_table_and_errors_of_policies(tmp_path: Path) -> None:
     (tmp_path / "raises.py").write_text(POLICY.format(name="Raises", body="return observation.nothing"))
-    words = ("dev", "league", str(tmp_path / "raises.py"), "--seed", "secret", "--scenarios", "2", "--json")
+    files = str(tmp_path / "raises.py"), str(tmp_path / "missing.py")
+    words = ("dev", "league", *files, "--seed", "secret", "--scenarios", "2", "--json")
     first, second = (json.loads(tailpack(*words, deadline_s=200).stdout) for _ in range(2))
 
-    assert {one["policy"] for one in first} == {"raises.py", *course.OURS}
-    (failed,) = (one for one in first if one["policy"] == "raises.py")
-    assert (failed["met"], len(failed["errors"])) == (0, 1)
-    assert "AttributeError" in failed["errors"][0]
+    assert {one["policy"] for one in first} == {"raises.py", "missing.py", *course.OURS}
+    for name, error in {"raises.py": "AttributeError", "missing.py": "cannot be imported"}.items():
+        (failed,) = (one for one in first if one["policy"] == name)
+        assert (failed["met"], len(failed["errors"])) == (0, failed["of"])
+        assert all(error in text for text in failed["errors"])
+    assert first[0]["of"] > 0
     for one, other in zip(first, second, strict=True):
         assert one | {"decision_s": None} == other | {"decision_s": None}
+
+
+def test_files_that_fail_are_listed_and_equal_names_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ran(jobs: Iterable[Job], *_: object, **__: object) -> dict[Job, Row]:
+        figures = dict.fromkeys((*course.FIGURES, "in_sla"), 1.0)
+        return {job: {FAILED: "broken"} if job.policy.endswith(".py") else figures for job in jobs}
+
+    monkeypatch.setattr(course, "run", ran)
+    files = ("ann/mine.py", "bob/mine.py", "other.py")
+    table = json.loads(command_line.run("dev", "league", *files, "--seed", "1", "--scenarios", "1", "--json").stdout)
+    errors = {one["policy"]: one["errors"] for one in table}
+    assert errors == {name: ["broken"] * (name in files) for name in (*files, *course.OURS)}
 
 
 def test_a_policy_that_decides_too_slowly_fails_the_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ def test_rails_replace_the_settings_of_guards_and_a_goal_sets_the_price(tmp_path
     settings = configured(tmp_path, FILE)
     assert (settings.min_replicas, settings.max_replicas, settings.cool_down_down_s) == (2, 6, 60)
     assert policy_config_of(settings).options == {"price": 0.25}
+    assert configured(tmp_path, FILE.replace("initial_replicas = 3", "")).initial_replicas == 2, "the minimum"
     assert configured(tmp_path, FILE + "[policy_options]\nprice = 0.1").options() == {"price": 0.1}
 
 

@@ -75,6 +75,11 @@ def test_each_invalid_setting_of_a_chain_is_one_line(changes, start):
     assert any(start in problem for problem in wrong.value.problems), wrong.value.problems
 
 
+def test_each_group_of_a_chain_starts_with_at_least_the_minimum():
+    found = chain(**{"autoscaler.min_replicas": 2})
+    assert [found.autoscaler.initial_replicas, found.at_stage(0).autoscaler.initial_replicas] == [2, 2]
+
+
 def test_a_chain_is_rejected_by_the_simulation_of_one_group_the_optimum_and_a_live_run():
     with pytest.raises(InvalidSettingsError, match="stages"):
         run_scenario(chain())

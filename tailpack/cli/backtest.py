@@ -17,6 +17,7 @@ from tailpack.cli.options import (
     Changes,
     Latency,
     Max,
+    Percentile,
     Processes,
     Properties,
     Servers,
@@ -70,11 +71,11 @@ def backtest(
     past: Annotated[str, typer.Option(metavar="DURATION", help="Imported range, up to now: 7d.")] = "7d",
     step: Annotated[str, typer.Option(metavar="DURATION", help="Time between two samples of the import.")] = "30s",
     policies: Annotated[
-        list[str] | None, typer.Option("--policy", help="Policy to compare. Repeatable; default: tail-aware.")
+        list[str] | None, typer.Option("--policy", help="Policy, repeatable; default: tail-aware.")
     ] = None,
     goals: Annotated[bool, typer.Option("--goals", help="Also compare the goals savings and reliability.")] = False,
     latency: Latency = "500ms",
-    percentile: Annotated[float, typer.Option(min=0, max=100, help="Share of events that must be in time, %.")] = 99.9,
+    percentile: Percentile = 99.9,
     startup: Startup = "25s",
     most: Max = None,
     price: Annotated[str, typer.Option(metavar="PRICE/h", help="Price of a replica: 0.031/h.")] = "",
@@ -205,6 +206,7 @@ def _print(texts: "Texts") -> None:
     table = Table(*texts.columns, box=None, title=texts.title)
     for column in table.columns[1:]:
         column.justify, column.min_width = "right", max(map(len, str(column.header).split()))
+    table.columns[0].overflow = "fold"
     for row in texts.rows:
         table.add_row(*row)
     console.print(table)

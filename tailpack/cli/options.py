@@ -88,18 +88,14 @@ Latency = Annotated[
     str | None,
     typer.Option(metavar="DURATION", callback=_quantity, help="Latency target (W): 500ms, 2s; without unit: seconds."),
 ]
-Percentile = Annotated[
-    float | None, typer.Option(min=0, max=100, help="Share of events that must meet the latency target, %: 99.9.")
-]
+Percentile = Annotated[float | None, typer.Option(min=0, max=100, help="Share of events that must be in time, %.")]
 ServiceTime = Annotated[
     str | None,
     typer.Option(metavar="DURATION", callback=_quantity, help="Time that a replica needs to serve one event: 5ms."),
 ]
 Startup = Annotated[
     str | None,
-    typer.Option(
-        metavar="DURATION", callback=_quantity, help="Time from the request for a replica until it serves: 25s."
-    ),
+    typer.Option(metavar="DURATION", callback=_quantity, help="Time from the request for a replica until it serves."),
 ]
 Max = Annotated[int | None, typer.Option("--max", min=1, help="Maximum replica count; default: one per partition.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random; equal seeds give equal runs.")]
@@ -121,32 +117,20 @@ Trace = Annotated[
 Out = Annotated[Path, typer.Option("--out", help="Folder in which each run gets a folder.", callback=_folder)]
 Into = Annotated[
     Path | None,
-    typer.Option(
-        "--into", help="Folder for the file of results. Cases in this file are not measured again.", callback=_folder
-    ),
+    typer.Option("--into", help="Folder for results. Cases that it has are not measured again.", callback=_folder),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object; everything else is printed on standard error.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object; all else goes to standard error.")]
 Processes = Annotated[int, typer.Option(min=0, help="Number of worker processes; 0: one per core.")]
 SERVERS: Final = "TAILPACK_BOOTSTRAP_SERVERS"
 Servers = Annotated[
     str,
-    typer.Option(
-        "--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port; default: a broker on this machine."
-    ),
+    typer.Option("--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port; default: on this machine."),
 ]
 Address = Annotated[str, typer.Option("--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port.")]
-Properties = Annotated[
-    str, typer.Option("--client-properties", help="Properties file for TLS and SASL, with librdkafka's names.")
-]
-WebUi = Annotated[
-    int | None, typer.Option("--web-ui", min=1, max=65535, help="Serve Locust's web page on this port during the run.")
-]
+Properties = Annotated[str, typer.Option("--client-properties", help="Properties file of librdkafka for TLS, SASL.")]
+WebUi = Annotated[int | None, typer.Option("--web-ui", min=1, max=65535, help="Port of Locust's page during the run.")]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the live page in a browser.")]
-LoadWorkers = Annotated[
-    int, typer.Option("--load-workers", min=1, max=100, help="Number of processes that send the load.")
-]
+LoadWorkers = Annotated[int, typer.Option("--load-workers", min=1, max=100, help="Processes that send the load.")]
 Master = Annotated[str, typer.Option(help="Master of Spark, such as local[*]; default: only for large runs.")]
 
 

@@ -70,9 +70,7 @@ def backtest(
     ] = "",
     past: Annotated[str, typer.Option(metavar="DURATION", help="Imported range, up to now: 7d.")] = "7d",
     step: Annotated[str, typer.Option(metavar="DURATION", help="Time between two samples of the import.")] = "30s",
-    policies: Annotated[
-        list[str] | None, typer.Option("--policy", help="Policy, repeatable; default: tail-aware.")
-    ] = None,
+    policies: Annotated[list[str] | None, typer.Option("--policy", help="Policies; default: tail-aware.")] = None,
     goals: Annotated[bool, typer.Option("--goals", help="Also compare the goals savings and reliability.")] = False,
     latency: Latency = "500ms",
     percentile: Percentile = 99.9,

@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from generators.settings import places
 
+from autoscaler.live.settings import AutoscalerSettings
 from bench.sections import OPTIONS, SECTIONS, STAGES
 from tailpack.errors import INTERRUPTED
 from tailpack.local.ports import free_port
@@ -40,6 +41,7 @@ FENCE = re.compile(r"^```(\w+)(.*)\n((?:.*\n)*?)```$|^<!-- (sh)(.*)\n((?:.*\n)*?
 FILE = re.compile(r"# ([\w./-]+\.\w+|Dockerfile)(, more)?\n")
 PORT = re.compile(r"(?:(?:127\.0\.0\.1|localhost):|_port = )(\d{4,5})")
 KEY = re.compile(r"^\[*([\w.]+)(?:\]| =)", re.MULTILINE)
+RAILS = {"rails", *AutoscalerSettings.TABLES["rails"]}
 KAFKA = ("127.0.0.1:9092", "kafka:9092")
 CURL = "curl --retry 60 --retry-delay 1 --retry-connrefused"
 END_S = 600
@@ -150,7 +152,7 @@ class Reader:
                     (self.folder / "block.py").write_text(self.here(block.text), encoding="utf-8")
                     self.type("python block.py", status)
                 case "toml":
-                    known = {name for _, name in places()} | {*SECTIONS, OPTIONS, STAGES}
+                    known = {name for _, name in places()} | {*SECTIONS, OPTIONS, STAGES, *RAILS}
                     assert tomllib.loads(block.text), block
                     assert {part for name in KEY.findall(block.text) for part in name.split(".")} <= known, block
         time.sleep(settle_s if in_background else 0)

@@ -159,6 +159,7 @@ def test_missing_rights_are_one_line_and_the_printed_ones_suffice_over_tls(secur
 def test_the_next_coordinator_keeps_the_plan_and_follows_further_ones(cluster, namespace, tmp_path):
     group = ForeignGroup(bootstrap(cluster), namespace, tmp_path / "group")
     with group, leading(group, session_s=30) as leader:
+        wait_for(lambda: leader.view.leads, "the leadership: the first member leads")
         group.start(*NAMES)
         wait_for(lambda: len(leader.view.members) == len(NAMES), "all members")
         group.load()

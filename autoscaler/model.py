@@ -39,6 +39,8 @@ class Replica:
     late: int | None = None
     """Events that took longer than W, as reported since the previous observation; None: it has reported nothing since
     then, or does not count them."""
+    starting_s: float = 0.0
+    """Time from its request until it was ready, or until now, seconds; 0: unknown."""
 
     @property
     def surely_ready(self) -> bool:

@@ -142,7 +142,8 @@ class LiveGroup:
 
     def _observed(self, name: str, late: int | None) -> Replica:
         ready, silent_s = self._scaler.is_ready(name), self._silence.ages_s.get(name, 0.0)
-        return Replica(name, ready, self._service_rates.own_rate(name), silent_s, late if ready or late else 0)
+        rate, starting_s = self._service_rates.own_rate(name), self._scaler.starting_s(name)
+        return Replica(name, ready, rate, silent_s, late if ready or late else 0, starting_s)
 
     def arrivals(self) -> RecentArrivals | None:
         """Return the arrivals since the last observation; None if no slot has ended since the last call."""

@@ -230,14 +230,16 @@ class ObservedGroup:
 
     def _observed(self, at_s: float, partitions: tuple[PartitionLoad, ...], rate: float) -> GroupObservation:
         loads = zip(partitions, np.ceil(self._waiting - 1e-6).astype(int), strict=True)
+        left_s = {name: max(0.0, self._ready_s[name] - at_s) for name in self.plan.replicas}
+        start_s = self._settings.startup_s
         return GroupObservation(
             at_s=at_s,
             partitions=tuple(PartitionLoad(load.partition, load.arrival_rate, int(lag)) for load, lag in loads),
-            replicas=tuple(Replica(name, self._ready_s[name] <= at_s) for name in self.plan.replicas),
+            replicas=tuple(Replica(name, not more_s, starting_s=start_s - more_s) for name, more_s in left_s.items()),
             assignment=self._owners(self.plan, len(partitions)),
             service_rate=rate,
             rebalance_time_s=self.rebalance_time_s,
-            startup_s=self._settings.startup_s,
+            startup_s=start_s,
             recent=self._loads.recent,
         )
 

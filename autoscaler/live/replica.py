@@ -66,6 +66,8 @@ class RequestedReplica:
     """Incarnation in the replica's reports; empty: not known yet. An earlier autoscaler may have saved it."""
     previous_incarnation: str = ""
     """Incarnation that last reported under this name before the start. Its reports are ignored, even with this pid."""
+    requested_s: float | None = None
+    """When it was requested (scaler's clock, seconds); None: unknown."""
     ready_s: float = 0.0
     failures: int = 0
     kill_reason: str = ""

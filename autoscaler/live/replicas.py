@@ -61,6 +61,12 @@ class ReplicaScaler:
         """Return whether `name` could serve partitions at once."""
         return name in self._replicas and self._replicas[name].phase is Phase.READY
 
+    def starting_s(self, name: str) -> float:
+        """Return the time from the request of `name` until it was ready, or until now, seconds; 0: unknown."""
+        replica = self._replicas.get(name)
+        known = replica is not None and replica.requested_s is not None
+        return (replica.ready_s or self._clock()) - replica.requested_s if known else 0.0
+
     def is_absent(self, name: str) -> bool:
         """Return whether `name` cannot serve although it should, see `RequestedReplica.is_absent`."""
         return name in self._replicas and self._replicas[name].is_absent
@@ -110,7 +116,8 @@ class ReplicaScaler:
             replica = self._replicas.get(name)
             if replica is None:
                 self._record_change(name, ReplicaChange.REQUESTED)
-                self._replicas[name] = replica = RequestedReplica(name, Phase.WAITING, self._clock())
+                now_s = self._clock()
+                self._replicas[name] = replica = RequestedReplica(name, Phase.WAITING, now_s, requested_s=now_s)
                 self._start(replica)
             elif replica.phase is Phase.DRAINING:
                 replica.phase = Phase.READY

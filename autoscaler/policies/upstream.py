@@ -62,7 +62,7 @@ class Upstream:
         observation = report.observation
         counts = self._history.observe(observation)
         self._startups.observe(observation)
-        self.startup_s = self._startups.typical_s(observation.startup_s)
+        self.startup_s = self._startups.alone_s
         if len(self._history.intervals) == 1:
             self._forecasts = Forecasts(counts)
         self._forecasts.observe(counts, max(1, ceil(self.startup_s / self._history.interval_s)))

@@ -103,7 +103,7 @@ class SimulatedGroup:
         return GroupObservation(
             at_s=self._engine.now_us / 1e6,
             partitions=offsets.loads,
-            replicas=tuple(map(partial(_reporting, late=late), self.members.planned, self.replicas)),
+            replicas=tuple(map(partial(self._reporting, late=late), self.members.planned, self.replicas)),
             late_of_removed_replicas=self._late_of_removed(late),
             assignment=self._placement.aim,
             service_rate=self._rates.group,
@@ -113,6 +113,10 @@ class SimulatedGroup:
             stops_all=self._settings.rebalance.stops_all,
             recent=offsets.recent,
         )
+
+    def _reporting(self, member: Member, replica: Replica, late: list[int]) -> Replica:
+        reported = late[member.number] if member.number < len(late) else 0
+        return replace(replica, late=reported, starting_s=member.starting_s(self._engine.now_us))
 
     def _late_of_removed(self, late: list[int]) -> dict[str, int]:
         present, self._present = self._present, {m.number for m in (*self.members.planned, *self.members.leaving)}
@@ -130,10 +134,12 @@ class SimulatedGroup:
         self._placement = follow_plan(before, decision.plan)
         self.members.plan(decision.plan.replicas)
         starting: dict[int, list[Member]] = {}
-        for name in decision.plan.replicas:
-            if self.members.get(name) is None:
-                seconds = startup_time_s(self._settings.startup_s, self._settings.seed, len(self.members.names))
-                starting.setdefault(round(seconds * 1e6), []).append(self._request(name))
+        new = [name for name in decision.plan.replicas if self.members.get(name) is None]
+        others = len(new) - 1 + sum(not member.ready for member in self.members.planned)
+        for name in new:
+            seconds = startup_time_s(self._settings.startup_s, self._settings.seed, len(self.members.names))
+            seconds += others * self._settings.startup_each_s
+            starting.setdefault(round(seconds * 1e6), []).append(self._request(name))
         for after_us, members in starting.items():
             if after_us:
                 self._agenda.at(self._engine.now_us + after_us, partial(self._become_ready, members))
@@ -238,7 +244,3 @@ class SimulatedGroup:
                 moved=count,
             )
         )
-
-
-def _reporting(member: Member, replica: Replica, late: list[int]) -> Replica:
-    return replace(replica, late=late[member.number] if member.number < len(late) else 0)

@@ -14,9 +14,19 @@ class Member:
 
     name: str
     number: int
-    ready: bool = False
+    requested_us: int
+    ready_us: int | None = None
     planned: bool = True
     """Whether the newest plan contains the replica; else the replica is being removed."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the replica can serve."""
+        return self.ready_us is not None
+
+    def starting_s(self, now_us: int) -> float:
+        """Return the time from its request until it was ready, or until now, seconds."""
+        return ((now_us if self.ready_us is None else self.ready_us) - self.requested_us) / 1e6
 
 
 class Members:
@@ -47,7 +57,7 @@ class Members:
     def request(self, name: str, number: int, at_us: int) -> Member:
         """Add a replica. From now on it costs money. Its number must be the next one."""
         assert number == len(self.names), f"replica {number} is the {len(self.names) + 1}th"
-        member = self._present[name] = Member(name, number)
+        member = self._present[name] = Member(name, number, at_us)
         self.names.append(name)
         self._note(member, ReplicaChange.REQUESTED, at_us)
         return member
@@ -61,7 +71,7 @@ class Members:
 
     def make_ready(self, member: Member, at_us: int) -> None:
         """Mark a replica as ready to serve."""
-        member.ready = True
+        member.ready_us = at_us
         self._note(member, ReplicaChange.READY, at_us)
 
     def remove(self, member: Member, at_us: int, why: ReplicaChange) -> None:

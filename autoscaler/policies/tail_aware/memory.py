@@ -94,27 +94,41 @@ class ServiceRateCorrection:
 
 
 class StartUpTimes:
-    """How long starts take, as observed at ticks, and which replica serves a partition until its owner has started."""
+    """How long starts take, and which replica serves a partition until its owner has started."""
 
     def __init__(self) -> None:
-        self._known: frozenset[str] | None = None
-        self._last_s = 0.0
-        self._requested_s: dict[str, float] = {}
-        self._lasted_s: deque[float] = deque(maxlen=2 * RECENT)
+        self._together: dict[str, int] = {}
+        """Replica → how many start with it; 0: it has started."""
+        self._lasted: deque[tuple[int, float]] = deque(maxlen=2 * RECENT)
+        """(Replicas that started together, seconds of one of them)."""
         self._serving: dict[int, str] = {}
+        self.alone_s = self.each_s = 0.0
+        """What a start takes, and how much longer for each other one at the same time."""
 
     def observe(self, observation: GroupObservation) -> None:
-        """Add a tick. A replica was requested at the tick before the first observation that contains it."""
-        for one in observation.replicas:
-            if not one.ready:
-                self._requested_s.setdefault(one.name, self._last_s)
-            elif one.name in self._requested_s:
-                self._lasted_s.append(observation.at_s - self._requested_s.pop(one.name))
-            elif self._known is not None and one.name not in self._known:
-                self._lasted_s.append(min(observation.startup_s, observation.at_s - self._last_s))
-        self._known = frozenset(observation.replica_names)
-        self._requested_s = {name: at_s for name, at_s in self._requested_s.items() if name in self._known}
-        self._last_s = observation.at_s
+        """Add a tick. The configured time counts until a start was observed."""
+        before, replicas = self._together, observation.replicas
+        together = sum(not one.ready or one.name not in before for one in replicas)
+        self._together = {}
+        for one in replicas:
+            count = before.get(one.name, together) or (0 if one.ready else together)
+            if one.ready and count and one.starting_s:
+                self._lasted.append((count, one.starting_s))
+            self._together[one.name] = 0 if one.ready else count
+        self.alone_s, self.each_s = self._fitted() if self._lasted else (observation.startup_s, 0.0)
+
+    def _fitted(self) -> tuple[float, float]:
+        """Return the third quartile of recent starts alone, and the least slope that explains those together."""
+        counts, lasted_s = np.array(self._lasted).T
+        wide, excess_s = counts - counts.mean(), lasted_s - lasted_s.mean()
+        spread = float(wide @ wide)
+        each_s = float(wide @ excess_s) / spread if spread else 0.0
+        rest_s = excess_s - each_s * wide
+        # two standard errors less: starts of very different lengths have a slope by chance
+        error_s = float(rest_s @ rest_s) / max(1, len(counts) - 2) / max(1.0, spread)
+        each_s = max(0.0, each_s - 2 * error_s**0.5)
+        alone = np.sort(lasted_s - each_s * (counts - 1))
+        return max(0.0, float(alone[3 * len(alone) // 4])), each_s
 
     def serving(self, observation: GroupObservation) -> dict[int, str]:
         """Return partition → replica that serves it now: the previous owner while its owner starts."""
@@ -125,17 +139,11 @@ class StartUpTimes:
         }
         return self._serving
 
-    def typical_s(self, configured_s: float) -> float:
-        """Return the third quartile of recent start-ups; at least the configured time until three were observed."""
-        lasted = sorted(self._lasted_s)
-        seen_s = lasted[min(len(lasted) - 1, 3 * len(lasted) // 4)] if lasted else 0.0
-        return seen_s if len(lasted) > 2 else max(configured_s, seen_s)
-
-    def remaining_s(self, observation: GroupObservation, typical_s: float) -> list[float]:
+    def remaining_s(self, observation: GroupObservation) -> list[float]:
         """Return how long each replica will still take to start. An overdue start takes another quarter of its time."""
-        at_s = observation.at_s
-        each = ((one.ready, at_s - self._requested_s.get(one.name, at_s)) for one in observation.replicas)
-        return [0.0 if ready else max(typical_s - s, 0.25 * s) for ready, s in each]
+        usual_s, each_s = self.alone_s - self.each_s, self.each_s
+        each = ((one, usual_s + each_s * max(1, self._together.get(one.name, 1))) for one in observation.replicas)
+        return [0.0 if one.ready else max(s - one.starting_s, 0.25 * one.starting_s) for one, s in each]
 
 
 class Handovers:

@@ -1,5 +1,6 @@
 """The plans that are compared: the present one, and others with few moves. Predicts their late events and cost."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
@@ -9,9 +10,9 @@ import numpy as np
 
 from autoscaler.jit import compiled
 from autoscaler.model import Alternative
-from autoscaler.packing.few_moves import fewest_moves, largest_first, relieved
+from autoscaler.packing.few_moves import fewest_moves, relieved
 from autoscaler.policies.planning import number
-from autoscaler.policies.tail_aware.arrivals import Floats, Ints
+from autoscaler.policies.tail_aware.arrivals import Flags, Floats, Ints
 from autoscaler.policies.tail_aware.forecast import Paths
 from autoscaler.policies.tail_aware.memory import Budget
 from autoscaler.policies.tail_aware.queues import Grid, Group, late_by_replica, late_of_plans, pooled_need
@@ -74,15 +75,15 @@ class Situation(NamedTuple):
         load, held = np.bincount(owners, self.paths.sizes), np.bincount(owners)
         return bool((load <= self.group.rates[: len(load)] * self.interval_s)[held > 1].all())
 
-    def numbered(self, plans: Iterable[Placement]) -> Group:
-        """Return the group with the replicas of these plans and the present ones."""
-        highest = max(self.present, *(max(int(owners.max()), *replicas) + 1 for owners, replicas in plans))
+    def numbered(self, owners: Ints, replicas: Iterable[tuple[int, ...]]) -> Group:
+        """Return the group with the replicas of these plans and the present ones. owners: of one plan or several."""
+        highest = max(self.present, int(owners.max()) + 1, *(each[-1] + 1 for each in replicas))
         return self.group._replace(rates=self.group.rates[:highest], starting_s=self.group.starting_s[:highest])
 
     def replayed(self, plan: Placement, paths: Floats, due_s: float = 0.0) -> Floats:
         """Return the late events by kind, path and replica under a plan: those due until `due_s`, and all."""
         grid = self.grid._replace(saved_s=due_s, extrapolate=False)
-        return late_by_replica(self.waiting, paths, plan[0], self.numbered([plan]), grid)
+        return late_by_replica(self.waiting, paths, plan[0], self.numbered(plan[0], plan[1:]), grid)
 
 
 class Candidate(NamedTuple):
@@ -134,19 +135,20 @@ def _predicted(
     # the first plan is the one to which the queue model compares all others
     first, middle = min(known, 1), now.paths.middle
     plans = found[:first] + found[known:]
-    owners, group, paths = np.array([one for one, _ in plans]), now.numbered(plans), now.paths
+    owners, paths = np.array([one for one, _ in plans]), now.paths
+    group = now.numbered(owners, (replicas for _, replicas in plans))
     lost, every = late_of_plans(now.waiting, paths.events, owners, group, now.grid)
     late = lost @ paths.weights + every[:, middle] - lost[:, middle]  # and what is expected later
     moves = owners != group.owners
-    moved = np.count_nonzero(moves, axis=1)
+    moved = moves.sum(axis=1)
     counts = np.array([len(replicas) for _, replicas in plans])
-    starts = np.array([sum(one >= now.present for one in replicas) for _, replicas in plans])
+    starts = np.array([len(replicas) - bisect_left(replicas, now.present) for _, replicas in plans])
     price = options.price / (now.group.rates[-1] * budget.allowed_share)
     late_cost = price * late * budget.factor(late)
     in_sla = np.clip(1 - late / max(1.0, float(now.waiting.sum() + paths.events[middle].sum())), 0.0, 1.0)
     total = counts * now.paid_s + starts * options.start_price_s + late_cost
     total += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != now.present))
-    total += PINNED * np.count_nonzero(moves & (group.in_handover_s > 0), axis=1)
+    total += PINNED * (moves & (group.in_handover_s > 0)).sum(axis=1)
     figures = zip(*(each.tolist() for each in (late, in_sla, late_cost, total, moved)), strict=True)
     return [Candidate(*plan, *some) for plan, some in zip(plans, figures, strict=True)][first:]
 
@@ -157,55 +159,58 @@ def add_plans(
     """Add plans with these replica counts. loads: events by partition, by which plans are packed."""
     known = {(owners.tobytes(), replicas) for owners, replicas in found}
     for load in loads:
-        order = largest_first(load)
-        for count in counts:
-            level = fill_level(load[order], count)
-            for slack in SLACKS:
-                owners, replicas = _placed(group, load, order, level * (1.001 + slack), present, count)
-                if (key := (owners.tobytes(), replicas)) not in known:
-                    known.add(key)
-                    found.append((owners, replicas))
+        for owners, in_use in zip(*_placements(load, np.array(counts), present, group), strict=True):
+            replicas = tuple(in_use.nonzero()[0].tolist())
+            if (key := (owners.tobytes(), replicas)) not in known:
+                known.add(key)
+                found.append((owners, replicas))
 
 
+@compiled
+def _placements(load: Floats, counts: Ints, present: int, group: Group) -> tuple[Ints, Flags]:
+    """Return the owners and the replicas in use, by plan: each count with each slack, with few moves.
+
+    No replica has more than the fill level and the slack, if possible.
+    """
+    order, weights = np.argsort(-load, kind="mergesort"), load + np.where(group.in_handover_s > 0, PINNED, 0.0)
+    placed = np.empty((len(counts) * len(SLACKS), len(load)), np.int64)
+    in_use = np.zeros((len(placed), max(present, counts.max())), np.bool_)
+    for plan in range(len(placed)):
+        count = counts[plan // len(SLACKS)]
+        numbers, fits, using = max(present, count), False, in_use[plan]
+        level = fill_level(load[order], count) * (1.001 + SLACKS[plan % len(SLACKS)])
+        capacities = level * group.rates[:numbers] / group.rates[-1]
+        if len(load) <= SEARCHED:
+            placed[plan], fits = fewest_moves(load, weights, group.owners, capacities, count, SEARCH_STEPS)
+        if fits:  # replicas in use, and others without partitions
+            using[placed[plan]] = True
+            using[np.flatnonzero(~using[:numbers])[: count - np.count_nonzero(using)]] = True
+            continue
+        closed, held = np.zeros(numbers, np.int64), np.zeros(numbers)
+        for partition in range(len(load)):
+            if group.owners[partition] >= 0:
+                held[group.owners[partition]] += weights[partition]
+        closed[np.argsort(held, kind="mergesort")[: numbers - count]] = 1
+        placed[plan] = relieved(load, order, group.owners, capacities, closed)[0]
+        using[:numbers] = closed == 0
+    return placed, in_use
+
+
+@compiled
 def fill_level(falling: Floats, count: int) -> float:
     """Return about the lowest load that the fullest replica can have. falling: loads, largest first.
 
     A partition that exceeds the mean of the others has a replica of its own and does not count.
     """
-    alone, rest = 0, float(falling.sum())
+    alone, rest = 0, falling.sum()
     while alone < count - 1 and falling[alone] > rest / (count - alone):
-        rest -= float(falling[alone])
+        rest -= falling[alone]
         alone += 1
-    return max(_spread(falling[alone:], count - alone), 1e-9)
-
-
-@compiled
-def _spread(falling: Floats, count: int) -> float:
-    """Return the highest load if each partition goes to the replica with the least load."""
-    heap = [(0.0, number) for number in range(count)]
-    for load in falling:
+    heap = [(0.0, number) for number in range(count - alone)]
+    for load in falling[alone:]:  # each partition goes to the replica with the least load
         heapreplace(heap, (heap[0][0] + load, heap[0][1]))
-    return max([load for load, _ in heap])
-
-
-def _placed(group: Group, load: Floats, order: Ints, limit: float, present: int, count: int) -> Placement:
-    """Return owners and replicas: `count` of them, none with more than `limit` if possible, with the fewest moves."""
-    numbers = max(present, count)
-    capacities = limit * group.rates[:numbers] / group.rates[-1]
-    weights = load + np.where(group.in_handover_s > 0, PINNED, 0.0)
-    if len(load) <= SEARCHED:
-        owners, fits = fewest_moves(load, weights, group.owners, capacities, count, SEARCH_STEPS)
-        if fits:
-            holding = set(owners.tolist())
-            spare = [one for one in range(numbers) if one not in holding]
-            return owners, tuple(sorted([*holding, *spare[: count - len(holding)]]))
-    closed = np.zeros(numbers, np.int64)
-    if count < numbers:
-        owned = group.owners >= 0
-        held = np.bincount(group.owners[owned], weights[owned], minlength=numbers)
-        closed[np.argsort(held, kind="stable")[: numbers - count]] = 1
-    owners, _ = relieved(load, order, group.owners, capacities, closed)
-    return owners, tuple(np.flatnonzero(closed == 0).tolist())
+    highest = max([load for load, _ in heap])
+    return max(highest, 1e-9)
 
 
 def cost(one: Candidate) -> float:

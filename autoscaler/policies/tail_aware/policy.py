@@ -62,12 +62,13 @@ class TailAware:
             now = self._at_tick(observation)
         found = plans.compare(now, self.options, self._budget)
         least = now.present if self.early else min(now.present, now.least)
-        allowed = [
-            one for one in found if len(one.replicas) >= now.present or (not self.early and now.lasts(one.owners))
-        ]
-        if not allowed:
+        ranked = sorted(found, key=lambda one: (len(one.replicas) < least, one.cost))
+        allowed = (
+            one for one in ranked if len(one.replicas) >= now.present or (not self.early and now.lasts(one.owners))
+        )
+        chosen = next(allowed, None)
+        if chosen is None:
             return no_change(observation, "no change before the next tick would help")
-        chosen = min([one for one in allowed if len(one.replicas) >= least] or allowed, key=plans.cost)
         if not self.early:
             self._before = now, chosen
         return self._decision(observation, now, chosen, found)
@@ -96,7 +97,7 @@ class TailAware:
         if self._before is not None and len(self._before[0].group.owners) == len(counts):
             self._learn(observation, *self._before)
         self.late = budget.book(self._modelled, float(counts.sum()))
-        start_s, pause_s = self._startups.typical_s(observation.startup_s), observation.rebalance_time_s
+        start_s, pause_s = self._startups.alone_s, observation.rebalance_time_s
         interval_s, slot_s = history.interval_s, history.slot_s
         target_s = max(slot_s, self.settings.latency_target_s - observation.overhead_s)
         lead_s = pause_s * (1 + options.lead_factor * (EAGER_LEAD if observation.stops_all else 1))
@@ -142,7 +143,6 @@ class TailAware:
     def _group(self, observation: GroupObservation) -> tuple[Group, Floats]:
         """Return the group with numbered replicas, new ones included, and the waiting events."""
         replicas, startups = observation.replicas, self._startups
-        start_s = startups.typical_s(observation.startup_s)
         index = {name: place for place, name in enumerate(observation.replica_names)}
         owners, serving = (
             np.array([index.get(names.get(load.partition, ""), -1) for load in observation.partitions], np.int64)
@@ -155,7 +155,9 @@ class TailAware:
             owners=owners,
             serving=serving,
             in_handover_s=self._handovers.remaining_s(observation),
-            starting_s=np.array([*startups.remaining_s(observation, start_s), *[start_s] * new]),
+            starting_s=np.array([*startups.remaining_s(observation), *[startups.alone_s] * new]),
+            present=len(replicas),
+            each_s=startups.each_s,
             rates=np.array([*each, *[typical] * new]),
             pause_s=observation.rebalance_time_s,
             stops_all=observation.stops_all,

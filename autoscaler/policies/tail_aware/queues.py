@@ -21,7 +21,11 @@ class Group(NamedTuple):
     in_handover_s: Floats
     """Remaining pause of each partition, seconds."""
     starting_s: Floats
-    """Time until each replica has started, seconds."""
+    """Time until each replica has started, seconds; of new ones, if one starts alone."""
+    present: int
+    """Number of the present replicas."""
+    each_s: float
+    """How much longer starts take for each further new replica, seconds."""
     rates: Floats
     """Service rate (μ) of each replica, events/s."""
     pause_s: float
@@ -43,6 +47,11 @@ class Grid(NamedTuple):
     """Whether late events count until the queues at the end of a path are served."""
 
 
+State = tuple[Floats, Floats, Floats, Flags]
+"""By replica: late events by kind, the events of each slot that it holds, when it has served the others, and whether
+it serves all its partitions."""
+
+
 class Execution(NamedTuple):
     """Execution of a plan."""
 
@@ -54,11 +63,13 @@ class Execution(NamedTuple):
     owners: Ints
     switch_s: Floats
     """Time until which the previous replica serves the partition, because its successor starts."""
-    ready_s: Floats
-    """Time from which its successor serves it; 0: already."""
     release_s: Floats
     """Time from which a replica serves all its partitions."""
     rates: Floats
+    serving: Ints
+    """Replicas that serve given partitions."""
+    holding: Ints
+    """Those of them that hold events until `release_s`."""
 
 
 @compiled
@@ -76,7 +87,7 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
             if owners[partition] != plans[0, partition]:
                 for replica in (owners[partition], plans[0, partition], group.serving[partition]):
                     affected[replica] = True
-        if group.stops_all and (owners != group.owners).any():
+        if (group.stops_all and (owners != group.owners).any()) or _further(plans[0], group) > 0.0:
             affected[:] = True
         those = base
         if affected.any():
@@ -95,12 +106,19 @@ def late_by_replica(waiting: Floats, paths: Floats, owners: Ints, group: Group, 
 
 
 @compiled
+def _further(owners: Ints, group: Group) -> float:
+    """Return how much longer each new replica of a plan takes to start, because the others start, too."""
+    return group.each_s * max(0, owners.max() - group.present)
+
+
+@compiled
 def _execution(owners: Ints, group: Group, some: Ints) -> Execution:
     switch_s, ready_s, release_s = np.zeros(len(owners)), group.in_handover_s.copy(), np.zeros(len(group.rates))
+    further_s = _further(owners, group)
     for partition in range(len(owners)):
         owner = owners[partition]
         if owner >= 0 and owner != group.serving[partition]:
-            switch_s[partition] = group.starting_s[owner]
+            switch_s[partition] = group.starting_s[owner] + (further_s if owner >= group.present else 0.0)
             ready_s[partition] = max(ready_s[partition], switch_s[partition] + group.pause_s)
     if group.stops_all and (owners != group.owners).any():
         stop_s = switch_s.max() + group.pause_s
@@ -109,104 +127,112 @@ def _execution(owners: Ints, group: Group, some: Ints) -> Execution:
         if owners[partition] >= 0:
             release_s[owners[partition]] = max(release_s[owners[partition]], ready_s[partition])
     moving = (owners != group.serving) | (owners < 0) | (ready_s > 0.0)
-    return Execution(
-        some[~moving[some]], some[moving[some]], group.serving, owners, switch_s, ready_s, release_s, group.rates
-    )
+    settled, moved, concerned = some[~moving[some]], some[moving[some]], np.zeros(len(group.rates) + 1, np.bool_)
+    for partition in some:
+        concerned[owners[partition]] = concerned[group.serving[partition]] = True
+    serving = np.flatnonzero(concerned[:-1])
+    holding = np.flatnonzero(release_s > 0.0)
+    return Execution(settled, moved, group.serving, owners, switch_s, release_s, group.rates, serving, holding)
 
 
 @compiled
 def _late_by_replica(waiting: Floats, paths: Floats, busy: Flags, execution: Execution, grid: Grid) -> Floats:
     release_s, replicas, past, slots = execution.release_s, len(execution.rates), len(waiting), paths.shape[1]
-    holding = bool((release_s > 0.0).any())
-    held = np.zeros((past + slots if holding else 0, replicas))
-    free_s, late_now = np.zeros(replicas), np.zeros((2, replicas))
-    is_open = release_s <= 0.0
-    _arrive(late_now, waiting, np.ones(past, np.bool_), -past, past, held, free_s, is_open, execution, grid)
-    late = np.zeros((2, len(paths), replicas))
-    for path in range(len(paths)):
-        free, opened, total = free_s.copy(), is_open.copy(), late_now.copy()
-        waits = held.copy() if holding else held
-        _arrive(total, paths[path], busy[path], 0, past, waits, free, opened, execution, grid)
-        for replica in range(replicas if holding else 0):
-            if not opened[replica]:
-                _release(total, replica, past, waits, free, execution, grid)
-        if grid.extrapolate:
-            _extrapolate(total, paths[path], free, execution, grid)
-        late[:, path] = total
-    return late
+    held = np.zeros((replicas, past + slots if len(execution.holding) else 0))
+    begin = (np.zeros((2, replicas)), held, np.zeros(replicas), release_s <= 0.0)
+    late = np.zeros((len(paths), 2, replicas))
+    now = _arrive(
+        late[:1], waiting.reshape(1, *waiting.shape), np.ones((1, past), np.bool_), begin, -past, past, execution, grid
+    )
+    _arrive(late, paths, busy, now, 0, past, execution, grid)
+    return late.transpose(1, 0, 2)
 
 
 @compiled
 def _arrive(
+    late: Floats, paths: Floats, busy: Flags, begin: State, first: int, past: int, execution: Execution, grid: Grid
+) -> State:
+    """Serve the events of successive slots on each path, or hold them until a handover ends. Return the last state.
+
+    first: number of the first slot. The `past` slots before 0 have the events that wait now. A function call for each
+    slot or path would cost more than its events.
+    """
+    settled, moving, before, owners, switches_s, _, rates, serving, holding = execution
+    slot_s, begin_s, target_s, saved_s, _ = grid
+    total, held, free_s, is_open = begin[0].copy(), begin[1].copy(), begin[2].copy(), begin[3].copy()
+    more = np.zeros(len(free_s))
+    for path in range(len(paths)):
+        total[:], held[:], free_s[:], is_open[:] = begin
+        following_s = 0.0 if len(holding) and first >= 0 else np.inf
+        for number in range(paths.shape[1]):
+            came_s = (first + number) * slot_s + begin_s
+            at_s = max(0.0, came_s) if first >= 0 else 0.0
+            if came_s >= following_s:
+                following_s = _release(total, came_s, past, held, free_s, is_open, execution, grid)
+            if not busy[path, number]:
+                continue
+            for partition in settled:
+                more[owners[partition]] += paths[path, number, partition]
+            for partition in moving:
+                count, owner = paths[path, number, partition], owners[partition]
+                if count <= 0.0:
+                    continue
+                previous, switch_s = before[partition], switches_s[partition]
+                if (
+                    at_s < switch_s
+                    and previous >= 0
+                    and max(at_s, free_s[previous]) + more[previous] / rates[previous] < switch_s
+                ):
+                    more[previous] += count
+                elif owner >= 0 and not is_open[owner]:
+                    held[owner, past + first + number] += count
+                elif owner >= 0:
+                    more[owner] += count
+            for replica in serving:
+                if more[replica] > 0.0:
+                    due_s = came_s + target_s
+                    free_s[replica], over = _serve(free_s[replica], at_s, more[replica], due_s, rates[replica])
+                    more[replica] = 0.0
+                    if over > 0.0:
+                        total[1, replica] += over
+                        total[0, replica] += over if 0.0 < due_s <= saved_s else 0.0
+        if following_s < np.inf:
+            _release(total, np.inf, past, held, free_s, is_open, execution, grid)
+        if grid.extrapolate and first >= 0:
+            _extrapolate(total, paths[path], free_s, execution, grid)
+        late[path] = total
+    return total, held, free_s, is_open
+
+
+@compiled
+def _release(
     late: Floats,
-    slots: Floats,
-    busy: Flags,
-    first: int,
+    until_s: float,
     past: int,
     held: Floats,
     free_s: Floats,
     is_open: Flags,
     execution: Execution,
     grid: Grid,
-) -> None:
-    """Serve the events of successive slots, or hold them until a handover ends.
-
-    first: number of the first slot. The `past` slots before 0 have the events that wait now. A function call for each
-    slot would cost more than its events.
-    """
-    settled, moving, before, owners, switches_s, _, release_s, rates = execution
-    slot_s, begin_s, target_s, saved_s, _ = grid
-    replicas, more = len(free_s), np.zeros(len(free_s))
-    for number in range(len(slots)):
-        slot = first + number
-        came_s = slot * slot_s + begin_s
-        at_s = max(0.0, came_s) if slot >= 0 else 0.0
-        for replica in range(replicas if slot >= 0 and len(held) else 0):
-            if not is_open[replica] and came_s >= release_s[replica]:
-                _release(late, replica, past, held, free_s, execution, grid)
-                is_open[replica] = True
-        if not busy[number]:
+) -> float:
+    """Serve the events that waited for a handover that ends until then, oldest first. Return when the next one ends."""
+    following_s = np.inf
+    for replica in execution.holding:
+        release_s, rate = execution.release_s[replica], execution.rates[replica]
+        if is_open[replica]:
             continue
-        more[:] = 0.0
-        for partition in settled:
-            more[owners[partition]] += slots[number, partition]
-        for partition in moving:
-            count, owner = slots[number, partition], owners[partition]
-            if count <= 0.0:
-                continue
-            previous, switch_s = before[partition], switches_s[partition]
-            if (
-                at_s < switch_s
-                and previous >= 0
-                and max(at_s, free_s[previous]) + more[previous] / rates[previous] < switch_s
-            ):
-                more[previous] += count
-            elif owner >= 0 and not is_open[owner]:
-                held[past + slot, owner] += count
-            elif owner >= 0:
-                more[owner] += count
-        for replica in range(replicas):
-            if more[replica] > 0.0:
-                due_s = came_s + target_s
-                free_s[replica], over = _serve(free_s[replica], at_s, more[replica], due_s, rates[replica])
-                if over > 0.0:
-                    late[1, replica] += over
-                    late[0, replica] += over if 0.0 < due_s <= saved_s else 0.0
-
-
-@compiled
-def _release(
-    late: Floats, replica: int, past: int, held: Floats, free_s: Floats, execution: Execution, grid: Grid
-) -> None:
-    """Serve the events that waited for the end of a handover, oldest first."""
-    for slot in range(len(held)):
-        if held[slot, replica] > 0.0:
-            came_s = (slot - past) * grid.slot_s + grid.begin_s
-            at_s, due_s = max(execution.release_s[replica], came_s), came_s + grid.target_s
-            free_s[replica], over = _serve(free_s[replica], at_s, held[slot, replica], due_s, execution.rates[replica])
-            late[1, replica] += over
-            late[0, replica] += over if 0.0 < due_s <= grid.saved_s else 0.0
-            held[slot, replica] = 0.0
+        if release_s > until_s:
+            following_s = min(following_s, release_s)
+            continue
+        is_open[replica] = True
+        for slot in range(held.shape[1]):
+            if held[replica, slot] > 0.0:
+                came_s = (slot - past) * grid.slot_s + grid.begin_s
+                at_s, due_s = max(release_s, came_s), came_s + grid.target_s
+                free_s[replica], over = _serve(free_s[replica], at_s, held[replica, slot], due_s, rate)
+                late[1, replica] += over
+                late[0, replica] += over if 0.0 < due_s <= grid.saved_s else 0.0
+    return following_s
 
 
 @compiled

@@ -64,8 +64,9 @@ class ReplicaScaler:
     def starting_s(self, name: str) -> float:
         """Return the time from the request of `name` until it was ready, or until now, seconds; 0: unknown."""
         replica = self._replicas.get(name)
-        known = replica is not None and replica.requested_s is not None
-        return (replica.ready_s or self._clock()) - replica.requested_s if known else 0.0
+        if replica is None or replica.requested_s is None:
+            return 0.0
+        return (replica.ready_s or self._clock()) - replica.requested_s
 
     def is_absent(self, name: str) -> bool:
         """Return whether `name` cannot serve although it should, see `RequestedReplica.is_absent`."""
@@ -251,9 +252,10 @@ class ReplicaScaler:
         self._record_change(replica.name, ReplicaChange.REQUESTED, f"replaces the instance that {reason}")
         failed_early = self._clock() - replica.ready_s < self._timeouts.min_uptime_s
         failures = replica.failures + 1 if failed_early else 0
-        due_s = self._clock() + self._timeouts.backoff(failures)
-        self._replicas[replica.name] = RequestedReplica(
-            replica.name, Phase.WAITING, due_s, failures=failures, is_replacement=True, died_s=died_s
+        now_s, name = self._clock(), replica.name
+        due_s = now_s + self._timeouts.backoff(failures)
+        self._replicas[name] = RequestedReplica(
+            name, Phase.WAITING, due_s, requested_s=now_s, failures=failures, is_replacement=True, died_s=died_s
         )
 
     def _schedule_retry(self, replica: RequestedReplica, reason: str) -> None:

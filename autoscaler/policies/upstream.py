@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
+from autoscaler.policies.tail_aware.arrivals import RECENT, ArrivalHistory
 from autoscaler.policies.tail_aware.forecast import Forecasts
 from autoscaler.policies.tail_aware.memory import StartUpTimes
 
@@ -113,7 +113,7 @@ class Upstream:
             [index.get(self._serving.get(p, ""), index[name]) for p, name in zip(partitions, planned, strict=True)]
         )
         backlog = np.array([float(load.lag) for load in observation.partitions])
-        shape = self._history.shape()
+        shape = self._shape()
         if observation.recent is None:  # the arrival times within the interval are unknown: assume a constant rate
             shape = np.full_like(shape, 1 / len(shape))
         slot_s = self._history.slot_s
@@ -126,6 +126,15 @@ class Upstream:
                 served = np.minimum(1.0, rates * slot_s / np.maximum(queued, 1e-9))[owner]
                 yield float((backlog * served).sum()), float((queued / rates).max())
                 backlog = backlog * (1 - served)
+
+    def _shape(self) -> Floats:
+        """Return the share of each partition's events in each slot of recent intervals; equal shares without events."""
+        recent = self._history.intervals[-RECENT:].sum(axis=0)
+        together = recent.sum(axis=1, keepdims=True)
+        total = together.sum()
+        together = together / total if total > 0 else np.full_like(together, 1 / len(together))
+        events = recent.sum(axis=0)
+        return np.asarray(np.where(events > 0, recent / np.maximum(events, 1e-9), together))
 
     def _rates(self, observation: GroupObservation, names: Iterable[str]) -> list[float]:
         known = {r.name: r.service_rate or observation.service_rate for r in observation.replicas}

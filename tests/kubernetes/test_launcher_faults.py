@@ -9,9 +9,7 @@ from kafka_helpers import wait_for
 from launcher_contract import World
 from pod_nursery import Pods
 from pods import api_server, kubectl
-from unit.autoscaler.builders import seen
 
-from autoscaler.policies.tail_aware.memory import StartUpTimes
 from contracts.clock import monotonic_s
 from contracts.journal import ReplicaChange
 from report.history import startup_times_us
@@ -47,17 +45,13 @@ def test_an_exited_container_shows_its_status_and_its_pod_is_used_again(nursery:
 
 def test_a_pod_without_a_node_is_reported_and_its_start_up_time_includes_the_wait(nursery: Pods) -> None:
     nursery.node = {f"tailpack/{nursery.namespace}": ""}
-    world, learned = World(nursery, nursery.launcher()), StartUpTimes()
-    learned.observe(seen([1.0], replicas=[], at_s=monotonic_s()))
+    world = World(nursery, nursery.launcher())
     asked_s = monotonic_s()
     world.scaler.request(["payment-0"])
 
     def look() -> bool:
         world.scaler.reconcile(world.reports)
-        ready = world.scaler.is_ready("payment-0")
-        not_ready = () if ready else ("payment-0",)
-        learned.observe(seen([1.0], replicas=["payment-0"], not_ready=not_ready, at_s=monotonic_s()))
-        return ready
+        return world.scaler.is_ready("payment-0")
 
     wait_for(lambda: look() or "Unschedulable" in world.launcher.problem, "why it waits")
     assert not world.scaler.is_ready("payment-0")
@@ -72,7 +66,7 @@ def test_a_pod_without_a_node_is_reported_and_its_start_up_time_includes_the_wai
         kubectl("label", node, f"{label}-")
     assert ReplicaChange.START_FAILED not in [one.change for one in world.changes], "to wait is no failure"
     assert not world.launcher.problem
-    assert learned.typical_s(0.0) > waited_s
+    assert world.scaler.starting_s("payment-0") > waited_s
     assert startup_times_us(world.changes)[0] / 1e6 > waited_s
 
 

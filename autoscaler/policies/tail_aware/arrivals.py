@@ -109,15 +109,6 @@ class ArrivalHistory:
         self.begun = np.concatenate((self.begun, np.asarray(recent.counts, np.float64)))
         return True
 
-    def shape(self) -> Floats:
-        """Return the share of each partition's events in each slot of recent intervals; equal shares without events."""
-        recent = self.intervals[-RECENT:].sum(axis=0)
-        together = recent.sum(axis=1, keepdims=True)
-        total = together.sum()
-        together = together / total if total > 0 else np.full_like(together, 1 / len(together))
-        events = recent.sum(axis=0)
-        return np.asarray(np.where(events > 0, recent / np.maximum(events, 1e-9), together))
-
     def normalised(self, values: Floats) -> Floats | None:
         """Return the values of the last interval, scaled to the usual number of bursts; None if it has no burst."""
         if not self.in_bursts:

@@ -61,10 +61,12 @@ class TailAware:
             self.early = False
             now = self._at_tick(observation)
         found = plans.compare(now, self.options, self._budget)
-        least = now.present if self.early else min(now.present, now.least)
+        least = now.group.present if self.early else min(now.group.present, now.least)
         ranked = sorted(found, key=lambda one: (len(one.replicas) < least, one.cost))
         allowed = (
-            one for one in ranked if len(one.replicas) >= now.present or (not self.early and now.lasts(one.owners))
+            one
+            for one in ranked
+            if len(one.replicas) >= now.group.present or (not self.early and now.lasts(one.owners))
         )
         chosen = next(allowed, None)
         if chosen is None:
@@ -84,8 +86,10 @@ class TailAware:
             return False
         if arrived.counts.shape[1] != len(now.group.owners):
             return False
-        counts = np.asarray(arrived.counts, np.float64)
-        late = now.replayed(chosen[:2], np.stack((counts, np.zeros_like(counts))))[1].sum(axis=1)
+        growth = self._growth(np.asarray(arrived.counts, np.float64), now)
+        path = growth * now.paths.events[now.paths.middle] if growth > 1 else np.zeros_like(now.paths.events[0])
+        path[:slots] = arrived.counts
+        late = now.replayed(chosen[:2], np.stack((path, np.zeros_like(path))))[1].sum(axis=1)
         self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)
         return self._urgent
 
@@ -118,7 +122,6 @@ class TailAware:
             least = self._peaks.least(starting + 1, min(options.keep_s, keep_s))
         return plans.Situation(
             group=group,
-            present=present,
             waiting=waiting,
             paths=self._ensemble.paths(horizon, float(group.rates[:present].sum()) or rate),
             grid=Grid(slot_s, history.begin_s, target_s, interval_s + pause_s + start_s + 0.5 * target_s, start_s > 0),
@@ -130,15 +133,19 @@ class TailAware:
 
     def _meanwhile(self, observation: GroupObservation, then: plans.Situation) -> plans.Situation:
         """Return the situation between two ticks: that of the last tick, with the arrivals since then."""
-        begun, growth = self._history.begun, 1.0
-        by_slot, came = begun.sum(axis=1), float(begun.sum())
-        predicted = float(then.paths.sizes.sum())
-        if predicted > 0 and by_slot.max() <= 0.6 * came:  # in a burst, the beginning says nothing of the rest
-            growth = max(1.0, came * len(self._history.last) / len(begun) / predicted)
+        begun = self._history.begun
+        growth = self._growth(begun, then)
         group, waiting = self._group(observation)
         events = growth * np.roll(then.paths.events, -len(begun), axis=1)
         paths = then.paths._replace(events=events, sizes=growth * then.paths.sizes)
-        return then._replace(group=group, waiting=waiting, paths=paths, present=len(observation.replicas))
+        return then._replace(group=group, waiting=waiting, paths=paths)
+
+    def _growth(self, begun: Floats, then: plans.Situation) -> float:
+        """Return how much more arrives than was expected; 1: no more, or it may be chance or the begin of a burst."""
+        came = float(begun.sum())
+        expected = float(then.paths.sizes.sum()) * len(begun) / len(self._history.last)
+        grown = came - 2 * came**0.5 > expected > 0 and begun.sum(axis=1).max() <= 0.6 * came
+        return came / expected if grown and not self._history.in_bursts else 1.0
 
     def _group(self, observation: GroupObservation) -> tuple[Group, Floats]:
         """Return the group with numbered replicas, new ones included, and the waiting events."""
@@ -187,7 +194,7 @@ class TailAware:
     ) -> Decision:
         names = dict(enumerate(observation.replica_names))
         fresh = fresh_names(self.settings.replica_prefix, {*names.values(), *observation.assignment.values()})
-        names |= {replica: next(fresh) for replica in chosen.replicas if replica >= now.present}
+        names |= {replica: next(fresh) for replica in chosen.replicas if replica >= now.group.present}
         if not self.early:
             self._numbers = {name: place for place, name in names.items()}
         partitions = [load.partition for load in observation.partitions]

@@ -47,11 +47,6 @@ class Grid(NamedTuple):
     """Whether late events count until the queues at the end of a path are served."""
 
 
-State = tuple[Floats, Floats, Floats, Flags]
-"""By replica: late events by kind, the events of each slot that it holds, when it has served the others, and whether
-it serves all its partitions."""
-
-
 class Execution(NamedTuple):
     """Execution of a plan."""
 
@@ -79,8 +74,9 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
     waiting: by age and partition. paths: by path, slot and partition. plans: owners by plan and partition. The first
     plan is computed completely. For all others, only replicas for which something differs from it are computed.
     """
-    late, partitions, busy = np.zeros((2, len(plans), len(paths))), plans.shape[1], paths.sum(axis=2) > 0.0
-    base = _late_by_replica(waiting, paths, busy, _execution(plans[0], group, np.arange(partitions)), grid)
+    late, partitions, events = np.zeros((2, len(plans), len(paths))), plans.shape[1], _joined(waiting, paths)
+    busy, past = events.sum(axis=2) > 0.0, len(waiting)
+    base = _late_by_replica(events, busy, past, _execution(plans[0], group, np.arange(partitions)), grid)
     for plan in range(len(plans)):
         owners, affected = plans[plan], np.zeros(len(group.rates), np.bool_)
         for partition in range(partitions):
@@ -92,7 +88,7 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
         those = base
         if affected.any():
             some = np.flatnonzero(affected[owners] | affected[group.serving])
-            those = _late_by_replica(waiting, paths, busy, _execution(owners, group, some), grid)
+            those = _late_by_replica(events, busy, past, _execution(owners, group, some), grid)
         for replica in range(len(affected)):
             late[:, plan] += (those if affected[replica] else base)[:, :, replica]
     return late
@@ -101,8 +97,16 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
 @compiled
 def late_by_replica(waiting: Floats, paths: Floats, owners: Ints, group: Group, grid: Grid) -> Floats:
     """Return the late events by kind, path and replica: those due from now to `saved_s`, then all."""
-    execution = _execution(owners, group, np.arange(len(owners)))
-    return _late_by_replica(waiting, paths, paths.sum(axis=2) > 0.0, execution, grid)
+    execution, events = _execution(owners, group, np.arange(len(owners))), _joined(waiting, paths)
+    return _late_by_replica(events, events.sum(axis=2) > 0.0, len(waiting), execution, grid)
+
+
+@compiled
+def _joined(waiting: Floats, paths: Floats) -> Floats:
+    """Return paths that begin with the waiting events."""
+    events = np.empty((len(paths), len(waiting) + paths.shape[1], paths.shape[2]))
+    events[:, : len(waiting)], events[:, len(waiting) :] = waiting, paths
+    return events
 
 
 @compiled
@@ -136,45 +140,33 @@ def _execution(owners: Ints, group: Group, some: Ints) -> Execution:
 
 
 @compiled
-def _late_by_replica(waiting: Floats, paths: Floats, busy: Flags, execution: Execution, grid: Grid) -> Floats:
-    release_s, replicas, past, slots = execution.release_s, len(execution.rates), len(waiting), paths.shape[1]
-    held = np.zeros((replicas, past + slots if len(execution.holding) else 0))
-    begin = (np.zeros((2, replicas)), held, np.zeros(replicas), release_s <= 0.0)
-    late = np.zeros((len(paths), 2, replicas))
-    now = _arrive(
-        late[:1], waiting.reshape(1, *waiting.shape), np.ones((1, past), np.bool_), begin, -past, past, execution, grid
-    )
-    _arrive(late, paths, busy, now, 0, past, execution, grid)
-    return late.transpose(1, 0, 2)
+def _late_by_replica(paths: Floats, busy: Flags, past: int, execution: Execution, grid: Grid) -> Floats:
+    """Serve the events of successive slots on each path, or hold them until a handover ends.
 
-
-@compiled
-def _arrive(
-    late: Floats, paths: Floats, busy: Flags, begin: State, first: int, past: int, execution: Execution, grid: Grid
-) -> State:
-    """Serve the events of successive slots on each path, or hold them until a handover ends. Return the last state.
-
-    first: number of the first slot. The `past` slots before 0 have the events that wait now. A function call for each
-    slot or path would cost more than its events.
+    The first `past` slots have the events that wait now. A function call for each slot or path would cost more than
+    its events.
     """
-    settled, moving, before, owners, switches_s, _, rates, serving, holding = execution
-    slot_s, begin_s, target_s, saved_s, _ = grid
-    total, held, free_s, is_open = begin[0].copy(), begin[1].copy(), begin[2].copy(), begin[3].copy()
-    more = np.zeros(len(free_s))
+    settled, moving, before, owners, switches_s, release_s, rates, serving, holding = execution
+    slot_s, begin_s, target_s, saved_s, extrapolate = grid
+    slots, replicas = paths.shape[1], len(rates)
+    late, more, held = (
+        np.zeros((len(paths), 2, replicas)),
+        np.zeros(replicas),
+        np.zeros((len(holding) and replicas, slots)),
+    )
     for path in range(len(paths)):
-        total[:], held[:], free_s[:], is_open[:] = begin
-        following_s = 0.0 if len(holding) and first >= 0 else np.inf
-        for number in range(paths.shape[1]):
-            came_s = (first + number) * slot_s + begin_s
-            at_s = max(0.0, came_s) if first >= 0 else 0.0
-            if came_s >= following_s:
-                following_s = _release(total, came_s, past, held, free_s, is_open, execution, grid)
-            if not busy[path, number]:
+        free_s, is_open, following_s = np.zeros(replicas), release_s <= 0.0, 0.0 if len(holding) else np.inf
+        for slot in range(slots):
+            came_s = (slot - past) * slot_s + begin_s
+            at_s = max(0.0, came_s) if slot >= past else 0.0
+            if slot >= past and came_s >= following_s:
+                following_s = _release(late[path], came_s, past, held, free_s, is_open, execution, grid)
+            if not busy[path, slot]:
                 continue
             for partition in settled:
-                more[owners[partition]] += paths[path, number, partition]
+                more[owners[partition]] += paths[path, slot, partition]
             for partition in moving:
-                count, owner = paths[path, number, partition], owners[partition]
+                count, owner = paths[path, slot, partition], owners[partition]
                 if count <= 0.0:
                     continue
                 previous, switch_s = before[partition], switches_s[partition]
@@ -185,7 +177,7 @@ def _arrive(
                 ):
                     more[previous] += count
                 elif owner >= 0 and not is_open[owner]:
-                    held[owner, past + first + number] += count
+                    held[owner, slot] += count
                 elif owner >= 0:
                     more[owner] += count
             for replica in serving:
@@ -194,14 +186,13 @@ def _arrive(
                     free_s[replica], over = _serve(free_s[replica], at_s, more[replica], due_s, rates[replica])
                     more[replica] = 0.0
                     if over > 0.0:
-                        total[1, replica] += over
-                        total[0, replica] += over if 0.0 < due_s <= saved_s else 0.0
+                        late[path, 1, replica] += over
+                        late[path, 0, replica] += over if 0.0 < due_s <= saved_s else 0.0
         if following_s < np.inf:
-            _release(total, np.inf, past, held, free_s, is_open, execution, grid)
-        if grid.extrapolate and first >= 0:
-            _extrapolate(total, paths[path], free_s, execution, grid)
-        late[path] = total
-    return total, held, free_s, is_open
+            _release(late[path], np.inf, past, held, free_s, is_open, execution, grid)
+        if extrapolate:
+            _extrapolate(late[path], paths[path, past:], free_s, execution, grid)
+    return late.transpose(1, 0, 2)
 
 
 @compiled
@@ -219,19 +210,17 @@ def _release(
     following_s = np.inf
     for replica in execution.holding:
         release_s, rate = execution.release_s[replica], execution.rates[replica]
-        if is_open[replica]:
-            continue
         if release_s > until_s:
             following_s = min(following_s, release_s)
-            continue
-        is_open[replica] = True
-        for slot in range(held.shape[1]):
+        for slot in range(0 if is_open[replica] or release_s > until_s else held.shape[1]):
             if held[replica, slot] > 0.0:
                 came_s = (slot - past) * grid.slot_s + grid.begin_s
                 at_s, due_s = max(release_s, came_s), came_s + grid.target_s
                 free_s[replica], over = _serve(free_s[replica], at_s, held[replica, slot], due_s, rate)
                 late[1, replica] += over
                 late[0, replica] += over if 0.0 < due_s <= grid.saved_s else 0.0
+                held[replica, slot] = 0.0
+        is_open[replica] = release_s <= until_s
     return following_s
 
 

@@ -97,24 +97,23 @@ class StartUpTimes:
     """How long starts take, and which replica serves a partition until its owner has started."""
 
     def __init__(self) -> None:
+        self._started: dict[str, float] = {}
+        """Ready replica → seconds that its start took."""
         self._together: dict[str, int] = {}
-        """Replica → how many start with it; 0: it has started."""
+        """Replica that starts, or has just started → how many start at the same time."""
         self._lasted: deque[tuple[int, float]] = deque(maxlen=2 * RECENT)
-        """(Replicas that started together, seconds of one of them)."""
+        """(Replicas that started at the same time, seconds of one of them)."""
         self._serving: dict[int, str] = {}
         self.alone_s = self.each_s = 0.0
         """What a start takes, and how much longer for each other one at the same time."""
 
     def observe(self, observation: GroupObservation) -> None:
         """Add a tick. The configured time counts until a start was observed."""
-        before, replicas = self._together, observation.replicas
-        together = sum(not one.ready or one.name not in before for one in replicas)
-        self._together = {}
-        for one in replicas:
-            count = before.get(one.name, together) or (0 if one.ready else together)
-            if one.ready and count and one.starting_s:
-                self._lasted.append((count, one.starting_s))
-            self._together[one.name] = 0 if one.ready else count
+        replicas, started = observation.replicas, self._started
+        starts = [one for one in replicas if not one.ready or one.starting_s != started.get(one.name)]
+        self._together = {one.name: self._together.get(one.name, len(starts)) for one in starts}
+        self._started = {one.name: one.starting_s for one in replicas if one.ready}
+        self._lasted += [(self._together[one.name], one.starting_s) for one in starts if one.ready and one.starting_s]
         self.alone_s, self.each_s = self._fitted() if self._lasted else (observation.startup_s, 0.0)
 
     def _fitted(self) -> tuple[float, float]:

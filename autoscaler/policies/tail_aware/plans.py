@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
+from operator import attrgetter
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -49,6 +50,7 @@ class TailAwareSettings(Settings):
     REMOVED: ClassVar[Values] = {"patience_s": 8.0}
 
 
+cost: Final = attrgetter("cost")
 Placement = tuple[Ints, tuple[int, ...]]
 """A plan: the owner of each partition, and the replicas."""
 
@@ -207,11 +209,6 @@ def fill_level(falling: Floats, count: int) -> float:
         heapreplace(heap, (heap[0][0] + load, heap[0][1]))
     highest = max([load for load, _ in heap])
     return max(highest, 1e-9)
-
-
-def cost(one: Candidate) -> float:
-    """Return the cost of a plan."""
-    return one.cost
 
 
 def alternatives(chosen: Candidate, found: list[Candidate]) -> Iterator[Alternative]:

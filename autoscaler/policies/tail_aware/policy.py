@@ -86,8 +86,8 @@ class TailAware:
             return False
         if arrived.counts.shape[1] != len(now.group.owners):
             return False
-        growth = self._growth(np.asarray(arrived.counts, np.float64), now)
-        path = growth * now.paths.events[now.paths.middle] if growth > 1 else np.zeros_like(now.paths.events[0])
+        excess = self._excess(np.asarray(arrived.counts, np.float64), now)
+        path = (now.paths.events[now.paths.middle] + excess) * excess.any()
         path[:slots] = arrived.counts
         late = now.replayed(chosen[:2], np.stack((path, np.zeros_like(path))))[1].sum(axis=1)
         self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)
@@ -133,19 +133,22 @@ class TailAware:
 
     def _meanwhile(self, observation: GroupObservation, then: plans.Situation) -> plans.Situation:
         """Return the situation between two ticks: that of the last tick, with the arrivals since then."""
-        begun = self._history.begun
-        growth = self._growth(begun, then)
+        begun, whole = self._history.begun, len(self._history.last)
+        excess = self._excess(begun, then)
+        events = np.roll(then.paths.events + excess, -len(begun), axis=1)
+        paths = then.paths._replace(events=events, sizes=then.paths.sizes + excess[:whole].sum(axis=0))
         group, waiting = self._group(observation)
-        events = growth * np.roll(then.paths.events, -len(begun), axis=1)
-        paths = then.paths._replace(events=events, sizes=growth * then.paths.sizes)
         return then._replace(group=group, waiting=waiting, paths=paths)
 
-    def _growth(self, begun: Floats, then: plans.Situation) -> float:
-        """Return how much more arrives than was expected; 1: no more, or it may be chance or the begin of a burst."""
-        came = float(begun.sum())
-        expected = float(then.paths.sizes.sum()) * len(begun) / len(self._history.last)
+    def _excess(self, begun: Floats, then: plans.Situation) -> Floats:
+        """Return the events beyond each path, by slot and partition, if a stream has grown more than chance explains.
+
+        It is assumed to exceed the middle path as much as since the last tick. A burst says nothing of what follows.
+        """
+        middle, whole = then.paths.events[then.paths.middle], len(self._history.last)
+        came, expected = float(begun.sum()), float(middle[:whole].sum()) * len(begun) / whole
         grown = came - 2 * came**0.5 > expected > 0 and begun.sum(axis=1).max() <= 0.6 * came
-        return came / expected if grown and not self._history.in_bursts else 1.0
+        return (came / expected - 1 if grown and not self._history.in_bursts else 0.0) * middle
 
     def _group(self, observation: GroupObservation) -> tuple[Group, Floats]:
         """Return the group with numbered replicas, new ones included, and the waiting events."""

@@ -61,10 +61,8 @@ class Execution(NamedTuple):
     release_s: Floats
     """Time from which a replica serves all its partitions."""
     rates: Floats
-    serving: Ints
-    """Replicas that serve given partitions."""
     holding: Ints
-    """Those of them that hold events until `release_s`."""
+    """Replicas that hold events until `release_s`."""
 
 
 @compiled
@@ -83,7 +81,7 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
             if owners[partition] != plans[0, partition]:
                 for replica in (owners[partition], plans[0, partition], group.serving[partition]):
                     affected[replica] = True
-        if (group.stops_all and (owners != group.owners).any()) or _further(plans[0], group) > 0.0:
+        if group.stops_all and (owners != group.owners).any():
             affected[:] = True
         those = base
         if affected.any():
@@ -110,15 +108,9 @@ def _joined(waiting: Floats, paths: Floats) -> Floats:
 
 
 @compiled
-def _further(owners: Ints, group: Group) -> float:
-    """Return how much longer each new replica of a plan takes to start, because the others start, too."""
-    return group.each_s * max(0, owners.max() - group.present)
-
-
-@compiled
 def _execution(owners: Ints, group: Group, some: Ints) -> Execution:
     switch_s, ready_s, release_s = np.zeros(len(owners)), group.in_handover_s.copy(), np.zeros(len(group.rates))
-    further_s = _further(owners, group)
+    further_s = group.each_s * max(0, owners.max() - group.present)  # new replicas slow each other
     for partition in range(len(owners)):
         owner = owners[partition]
         if owner >= 0 and owner != group.serving[partition]:
@@ -131,12 +123,8 @@ def _execution(owners: Ints, group: Group, some: Ints) -> Execution:
         if owners[partition] >= 0:
             release_s[owners[partition]] = max(release_s[owners[partition]], ready_s[partition])
     moving = (owners != group.serving) | (owners < 0) | (ready_s > 0.0)
-    settled, moved, concerned = some[~moving[some]], some[moving[some]], np.zeros(len(group.rates) + 1, np.bool_)
-    for partition in some:
-        concerned[owners[partition]] = concerned[group.serving[partition]] = True
-    serving = np.flatnonzero(concerned[:-1])
-    holding = np.flatnonzero(release_s > 0.0)
-    return Execution(settled, moved, group.serving, owners, switch_s, release_s, group.rates, serving, holding)
+    settled, moved, holding = some[~moving[some]], some[moving[some]], np.flatnonzero(release_s > 0.0)
+    return Execution(settled, moved, group.serving, owners, switch_s, release_s, group.rates, holding)
 
 
 @compiled
@@ -146,7 +134,7 @@ def _late_by_replica(paths: Floats, busy: Flags, past: int, execution: Execution
     The first `past` slots have the events that wait now. A function call for each slot or path would cost more than
     its events.
     """
-    settled, moving, before, owners, switches_s, release_s, rates, serving, holding = execution
+    settled, moving, before, owners, switches_s, release_s, rates, holding = execution
     slot_s, begin_s, target_s, saved_s, extrapolate = grid
     slots, replicas = paths.shape[1], len(rates)
     late, more, held = (
@@ -180,7 +168,7 @@ def _late_by_replica(paths: Floats, busy: Flags, past: int, execution: Execution
                     held[owner, slot] += count
                 elif owner >= 0:
                     more[owner] += count
-            for replica in serving:
+            for replica in range(replicas):
                 if more[replica] > 0.0:
                     due_s = came_s + target_s
                     free_s[replica], over = _serve(free_s[replica], at_s, more[replica], due_s, rates[replica])

@@ -121,6 +121,16 @@ def test_events_that_wait_for_a_start_do_not_make_a_replica_slow(startup_s: floa
     assert replicas_from(run, 30, 10) == pytest.approx(2)
 
 
+def test_few_replicas_start_at_once_where_starts_slow_each_other() -> None:
+    """Three surges from 20 to 110 events/s; a replica serves 50. Ten that start together come too late."""
+    surge = [*[20] * 10, 40, 70, *[110] * 11, 70, 40]
+    slow = ServiceSettings(service_time_s=0.02)
+    run = simulated(evenly(surge * 3), service=slow, startup_s=0.3, startup_each_s=0.15)  # type: ignore[arg-type]
+    assert in_sla(run) > 0.999
+    assert max(change.replicas for change in run.changes) <= 5
+    assert replicas_from(run, 0, 75) < 2.2
+
+
 class Blind:
     """A policy that does not get the rates of slow replicas. hears: whether it gets reports of late events."""
 

@@ -97,8 +97,8 @@ class StartUpTimes:
     """How long starts take, and which replica serves a partition until its owner has started."""
 
     def __init__(self) -> None:
-        self._started: dict[str, float] = {}
-        """Ready replica → seconds that its start took."""
+        self._started: dict[str, float] | None = None
+        """Ready replica → seconds that its start took; None: nothing was observed yet."""
         self._together: dict[str, int] = {}
         """Replica that starts, or has just started → how many start at the same time."""
         self._lasted: deque[tuple[int, float]] = deque(maxlen=2 * RECENT)
@@ -108,13 +108,18 @@ class StartUpTimes:
         """What a start takes, and how much longer for each other one at the same time."""
 
     def observe(self, observation: GroupObservation) -> None:
-        """Add a tick. The configured time counts until a start was observed."""
+        """Add a tick. The configured time counts until a start was observed. The first replicas may be older."""
         replicas, started = observation.replicas, self._started
+        if started is None:
+            started = {one.name: one.starting_s for one in replicas}
         starts = [one for one in replicas if not one.ready or one.starting_s != started.get(one.name)]
         self._together = {one.name: self._together.get(one.name, len(starts)) for one in starts}
         self._started = {one.name: one.starting_s for one in replicas if one.ready}
-        self._lasted += [(self._together[one.name], one.starting_s) for one in starts if one.ready and one.starting_s]
-        self.alone_s, self.each_s = self._fitted() if self._lasted else (observation.startup_s, 0.0)
+        if ended := [(self._together[one.name], one.starting_s) for one in starts if one.ready and one.starting_s]:
+            self._lasted += ended
+            self.alone_s, self.each_s = self._fitted()
+        elif not self._lasted:
+            self.alone_s = observation.startup_s
 
     def _fitted(self) -> tuple[float, float]:
         """Return the third quartile of recent starts alone, and the least slope that explains those together."""

@@ -105,7 +105,7 @@ class SimulationSettings(ObservationSettings):
     startup_s: float | None = setting(0.0, "s", least=0)
     """Time from the request of a replica until it can serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
     startup_each_s: float = setting(0.0, "s", least=0)
-    """Further time for each other replica that starts meanwhile, because they share processors."""
+    """Further time for each other replica that starts meanwhile."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """Latency target (W). Replicas report how many events took longer."""
     decision_interval_s: float = setting(1.0, "s", above=0)

@@ -19,6 +19,8 @@ HALF: Final = 0.4
 """Share of the budget at which the budget factor is 1."""
 DEAREST: Final = 16.0
 """Maximum budget factor. Further late events are forgotten."""
+TOGETHER_S: Final = 0.1
+"""Assumed delay of a start by each other one at the same time, until different numbers have started: processor time."""
 MAX_CORRECTION: Final = 0.7
 """Maximum service-rate correction (natural logarithm): half of μ."""
 
@@ -119,18 +121,19 @@ class StartUpTimes:
             self._lasted += ended
             self.alone_s, self.each_s = self._fitted()
         elif not self._lasted:
-            self.alone_s = observation.startup_s
+            self.alone_s, self.each_s = observation.startup_s, min(TOGETHER_S, observation.startup_s / 2)
 
     def _fitted(self) -> tuple[float, float]:
         """Return the third quartile of recent starts alone, and the least slope that explains those together."""
         counts, lasted_s = np.array(self._lasted).T
         wide, excess_s = counts - counts.mean(), lasted_s - lasted_s.mean()
-        spread = float(wide @ wide)
-        each_s = float(wide @ excess_s) / spread if spread else 0.0
-        rest_s = excess_s - each_s * wide
-        # two standard errors less: starts of very different lengths have a slope by chance
-        error_s = float(rest_s @ rest_s) / max(1, len(counts) - 2) / max(1.0, spread)
-        each_s = max(0.0, each_s - 2 * error_s**0.5)
+        if not (spread := float(wide @ wide)):  # nothing tells which part of a start is due to the others
+            each_s = min(TOGETHER_S, float(lasted_s.mean()) / (1 + counts[0]))
+        else:
+            each_s = float(wide @ excess_s) / spread
+            rest_s = excess_s - each_s * wide
+            # two standard errors less: starts of very different lengths have a slope by chance
+            each_s = max(0.0, each_s - 2 * (float(rest_s @ rest_s) / max(1, len(counts) - 2) / spread) ** 0.5)
         alone = np.sort(lasted_s - each_s * (counts - 1))
         return max(0.0, float(alone[3 * len(alone) // 4])), each_s
 

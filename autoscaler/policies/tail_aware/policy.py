@@ -143,12 +143,14 @@ class TailAware:
     def _excess(self, begun: Floats, then: plans.Situation) -> Floats:
         """Return the events beyond each path, by slot and partition, if a stream has grown more than chance explains.
 
-        It is assumed to exceed the middle path as much as since the last tick. A burst says nothing of what follows.
+        Until the next tick, it is assumed to exceed the middle path as since the last one. A burst says nothing of what
+        follows.
         """
-        middle, whole = then.paths.events[then.paths.middle], len(self._history.last)
-        came, expected = float(begun.sum()), float(middle[:whole].sum()) * len(begun) / whole
+        excess, whole, came = then.paths.events[then.paths.middle].copy(), len(self._history.last), float(begun.sum())
+        excess[whole:] = 0.0
+        expected = float(excess.sum()) * len(begun) / whole
         grown = came - 2 * came**0.5 > expected > 0 and begun.sum(axis=1).max() <= 0.6 * came
-        return (came / expected - 1 if grown and not self._history.in_bursts else 0.0) * middle
+        return (came / expected - 1 if grown and not self._history.in_bursts else 0.0) * excess
 
     def _group(self, observation: GroupObservation) -> tuple[Group, Floats]:
         """Return the group with numbered replicas, new ones included, and the waiting events."""

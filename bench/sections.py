@@ -103,8 +103,6 @@ class Simulation(ServiceShape, ObservationSettings):
     """Distribution of events over partitions; none: as in [load]."""
     startup_s: float | Literal["gke"] = setting(0.0, "s", least=0)
     """Time from the request for a replica until it serves. `gke`: drawn from times measured on GKE, mostly 10–50 s."""
-    startup_each_s: float = setting(0.0, "s", least=0)
-    """Further time for each other replica that starts meanwhile."""
     pause_s: float | None = setting(None, "s", least=0)
     """Pause of a partition that moves incrementally; none: `rebalance_time_s`, for which other protocols pause the
     whole group."""

@@ -92,6 +92,8 @@ class ObservationSettings(Settings):
     """Relative error of the service rate that policies get. Positive is too high."""
     planned_startup_s: float | None = setting(None, "s", least=0)
     """Start-up time that policies get; none: the true time, 0 if it is sampled."""
+    startup_each_s: float = setting(0.0, "s", least=0)
+    """Further time of a start for each other replica that starts meanwhile."""
     poll_events: int = setting(1, "events", least=1)
     """Maximum number of events that are polled and committed together."""
 
@@ -104,8 +106,6 @@ class SimulationSettings(ObservationSettings):
     rebalance: RebalanceSettings = field(default_factory=RebalanceSettings)
     startup_s: float | None = setting(0.0, "s", least=0)
     """Time from the request of a replica until it can serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
-    startup_each_s: float = setting(0.0, "s", least=0)
-    """Further time for each other replica that starts meanwhile."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """Latency target (W). Replicas report how many events took longer."""
     decision_interval_s: float = setting(1.0, "s", above=0)

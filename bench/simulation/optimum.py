@@ -40,8 +40,7 @@ def why_not(scenario: Scenario, sent: SentEvents) -> str:
     reasons = {
         "the optimum is only defined for a single group, not for stages": bool(scenario.stages),
         "a share group does not assign partitions to owners": protocol is RebalanceProtocol.SHARE,
-        "start-up times are random, so no fixed schedule is possible": settings.startup_s is None,
-        "starts slow each other": settings.startup_each_s > 0,
+        "start-up times are random, or depend on others": settings.startup_s is None or settings.startup_each_s > 0,
         "an eager rebalance pauses the whole group": protocol in STOPPING_PROTOCOLS,
         "replicas have different speeds": not replicas_are_equal,
         "replicas die": bool(settings.failures),

@@ -146,7 +146,6 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
             ),
             **shared_fields(simulation, ObservationSettings),
             startup_s=None if simulation.startup_s == "gke" else simulation.startup_s,
-            startup_each_s=simulation.startup_each_s,
             latency_target_s=scenario.target.latency_target_s,
             decision_interval_s=scaling.decision_interval_s,
             tick_offset_s=scaling.tick_offset_s,

@@ -150,7 +150,7 @@ class TailAware:
         excess[whole:] = 0.0
         expected = float(excess.sum()) * len(begun) / whole
         grown = came - 2 * came**0.5 > expected > 0 and begun.sum(axis=1).max() <= 0.6 * came
-        return (came / expected - 1 if grown and not self._history.in_bursts else 0.0) * excess
+        return np.asarray((came / expected - 1 if grown and not self._history.in_bursts else 0.0) * excess)
 
     def _group(self, observation: GroupObservation) -> tuple[Group, Floats]:
         """Return the group with numbered replicas, new ones included, and the waiting events."""

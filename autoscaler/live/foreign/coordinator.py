@@ -92,10 +92,12 @@ class Coordinator:
         return {name: len(cluster.partitions_for_topic(name) or ()) for name in topics}
 
 
+TOO_OLD: Final = "its brokers are too old, or their group.version is 0; consumers = assigned needs Kafka 4.0"
 REASONS: Final = {
     errors.GroupAuthorizationFailedError: "no right to join it; allow READ on the group",
     errors.TopicAuthorizationFailedError: "no right to publish; allow DESCRIBE on the prefix tailpack-plan-",
-    errors.IncompatibleBrokerVersion: "its brokers are too old; consumers = assigned needs Kafka 4.0",
+    errors.IncompatibleBrokerVersion: TOO_OLD,
+    errors.UnsupportedVersionError: TOO_OLD,
     errors.InconsistentGroupProtocolError: "its members use another assignor than those in led_protocols",
 }
 

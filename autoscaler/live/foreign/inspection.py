@@ -10,9 +10,12 @@ from aiokafka.errors import (
     GroupLoadInProgressError,
     KafkaError,
     NotCoordinatorForGroupError,
+    UnsupportedVersionError,
+    for_code,
 )
 from confluent_kafka import ConsumerGroupType
 
+from autoscaler.live.foreign import wire
 from autoscaler.live.foreign.broker_settings import brokers_without_assignor
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
 from autoscaler.live.foreign.leader import BY_BROKERS
@@ -37,7 +40,7 @@ def inspect(connection: Connection, settings: AutoscalerSettings) -> tuple[str, 
     """
     group, consumers = settings.group_in(connection.namespace), settings.consumers
     try:
-        found = asyncio.run(_read(connection, group))
+        found = asyncio.run(_read(connection, group, is_assigned=consumers == "assigned"))
     except (KafkaError, OSError, TimeoutError) as failed:
         raise PreflightError(f"group {group} cannot be described: {describe_error(failed)}") from failed
     deadline_s = monotonic_s() + LOADING_S
@@ -87,12 +90,16 @@ def _why_not(found: Any, protocols: Collection[str]) -> str:
     }.get(protocol, f"its assignor is {protocol}; add it to led_protocols")
 
 
-async def _read(connection: Connection, group: str) -> Any:
+async def _read(connection: Connection, group: str, *, is_assigned: bool) -> Any:
     deadline_s = monotonic_s() + LOADING_S
     while True:
         coordinator = Coordinator(connection, group)
         try:
             await coordinator.connect()
+            if is_assigned:
+                (kip848,) = (await coordinator.send(wire.DESCRIBE_ASSIGNED, False, {})).groups
+                if for_code(kip848[0]) is UnsupportedVersionError:
+                    raise UnsupportedVersionError
             return await coordinator.describe()
         except (GroupCoordinatorNotAvailableError, NotCoordinatorForGroupError, GroupLoadInProgressError):
             # It is about to be elected, also on a new cluster, or reads its log.

@@ -168,7 +168,7 @@ class Planner(Membership):
         self.problem = self._too_long
         if plan is not None and epoch == target_epoch and follows is False:
             where = f"group {self._coordinator.group}, broker {self._coordinator.node}"
-            self.problem = f"{where}: {found[6]!r} ignored the plan; install the assignor of tailpack there"
+            self.problem = f"{where}: {found[6]!r} ignored the plan; install the assignor of this version there"
         return settled
 
     async def _publish(self, owners: Owners, *, is_new: bool) -> bool:

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 from foreign_group import settings_of
 
 from autoscaler.live.foreign import broker_settings, inspection, packed, wire
-from autoscaler.live.foreign.coordinator import Coordinator
+from autoscaler.live.foreign.coordinator import Coordinator, describe_error
 from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Member, Replicas
 from autoscaler.live.foreign.membership import View
@@ -130,6 +130,13 @@ def test_a_join_that_a_lost_coordinator_did_not_answer_is_sent_to_the_next_one(l
     assert sent == [wire.JOIN, wire.JOIN]
 
 
+@pytest.mark.parametrize("versions", [{}, {wire.BEAT.API_KEY: (0, 0)}])
+def test_a_broker_older_than_4_0_is_named_as_the_reason(versions):
+    with pytest.raises(IncompatibleBrokerVersion) as refused:
+        wire.VersionedRequest(wire.BEAT, "shop").prepare(versions)
+    assert "consumers = assigned needs Kafka 4.0" in describe_error(refused.value)
+
+
 def test_a_bootstrap_server_that_vanished_leaves_time_for_the_next(monkeypatch):
     monkeypatch.setattr("aiokafka.conn.random.shuffle", lambda _: None)
     with socket.create_server(("127.0.0.1", 0)) as vanished, socket.socket() as refuses:
@@ -164,7 +171,7 @@ def test_brokers_are_asked_one_by_one_for_the_assignor(monkeypatch):
 
 @pytest.mark.parametrize("consumers", ["auto", "led"])
 def test_a_group_that_looks_empty_and_cannot_be_described_is_refused(monkeypatch, consumers):
-    async def read(*_: Any) -> Any:
+    async def read(*_: Any, **__: Any) -> Any:
         return 0, "shop", "Dead", "", "", []
 
     monkeypatch.setattr(inspection, "_read", read)

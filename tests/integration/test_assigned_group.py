@@ -4,11 +4,12 @@ import random
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import ResourceType
 from foreign_group import NAMES, ForeignGroup, carried_out, plan, rebalances, settings_of
 from kafka_helpers import DEADLINE_S, admin, wait_for
 from secured_broker import secured_kafka
@@ -188,14 +189,19 @@ def test_the_printed_rights_suffice_over_tls_and_a_missing_one_is_named(tmp_path
         group = ForeignGroup(secured.plain, "assigned-shop", tmp_path / "group", "librdkafka", "consumer")
         scaled = ScaledGroup(topic=group.topic, group=group.name)
         rights = acls.of_group("assigned", scaled, consumers="assigned")["autoscaler"]
-        acls.create(plain, {"planner": [right for right in rights if right.name != "tailpack-plan-"]}, {})
         connection = Connection(bootstrap_servers=secured.address, client_properties=login)
-        with group, planning(group, connection=connection) as planner:
+        with group, ExitStack() as stack:
             group.start(*NAMES)
+            wait_for(group.owners, "its partitions")
+            acls.create(plain, {"planner": [right for right in rights if right.kind is ResourceType.GROUP]}, {})
+            with pytest.raises(PreflightError, match="allow DESCRIBE on the topics of the group"):
+                inspect(connection, settings_of(group.topic, group.name, consumers="auto"))
+            acls.create(plain, {"planner": [right for right in rights if right.name != "tailpack-plan-"]}, {})
+            planner = stack.enter_context(planning(group, connection=connection))
             wait_for(lambda: len(planner.view.members) == len(NAMES), "all members")
             wanted = plan(1, {number: NAMES[number % 3] for number in range(group.partitions)})
             planner.carry_out(wanted, Replicas(dict.fromkeys(NAMES, "")))
-            wait_for(lambda: "allow DESCRIBE on the prefix tailpack-plan-" in planner.problem, "the missing right")
+            wait_for(lambda: "on the prefix tailpack-plan-" in planner.problem, "the missing right")
             acls.create(plain, {"planner": rights}, {})
             assert carried_out(planner, group, wanted)
 

@@ -1,7 +1,6 @@
 """Client of the API server for a Deployment, its pods and a Lease. Each call has a deadline."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,15 +10,13 @@ from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
 from autoscaler.live.launcher import LauncherError
-from autoscaler.live.launchers.pods import Pod, Raw
+from autoscaler.live.launchers.pods import GATE, Pod, Raw
 from autoscaler.live.settings import KubernetesSettings, kubeconfig
 
 CONNECT_TIMEOUT_S: Final = 1.0
 READ_TIMEOUT_S: Final = 3.0
 WATCH_S: Final = 8.0
 """Longest duration of a watch. A frozen server sends no end of file, so only the renewal detects it."""
-MIN_RETRY_S: Final = 0.2
-MAX_RETRY_S: Final = 5.0
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -53,8 +50,11 @@ class Api:
         self._selector = ""
 
     def read_deployment(self) -> Raw:
-        """Return the Deployment."""
+        """Return the Deployment. Raises LauncherError if it does not exist, or its pods do not wait for names."""
         found = self._request_json(self._apps.read_namespaced_deployment, self.deployment)
+        if {"name": GATE} not in found["spec"]["template"]["spec"].get("schedulingGates", ()):
+            remedy = f"add schedulingGates: [{{name: {GATE}}}] to its template"
+            raise LauncherError(f"pods of Deployment {self.deployment} would start without a name; {remedy}")
         labels: Mapping[str, str] = found["spec"]["selector"]["matchLabels"]
         self._selector = ",".join(f"{key}={value}" for key, value in labels.items())
         return found
@@ -163,21 +163,3 @@ class Api:
         retry_after_s = float(wait) if wait.isdigit() else 0.0
         sentence = f"Kubernetes refuses ({status}): {message}{advice.get(status or 0, '')}"
         return LauncherError(sentence, status or 0, retry_after_s)
-
-
-def repeat(step: Callable[[], object], closed: threading.Event, report_problem: Callable[[str], None]) -> None:
-    """Take a step again and again until `closed` is set. After each further failure, wait longer."""
-    pause_s = MIN_RETRY_S
-    while not closed.is_set():
-        try:
-            step()
-            report_problem("")
-            pause_s = MIN_RETRY_S
-        except Exception as error:
-            failed = error if isinstance(error, LauncherError) else LauncherError(f"{type(error).__name__}: {error}")
-            if failed.status in (409, 410):  # the pod has changed meanwhile, or the watch version is too old
-                closed.wait(MIN_RETRY_S)
-                continue
-            report_problem(str(failed))
-            closed.wait(max(pause_s, failed.retry_after_s))
-            pause_s = min(MAX_RETRY_S, 2 * pause_s)

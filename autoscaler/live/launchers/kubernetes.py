@@ -10,21 +10,11 @@ One thread compares the wanted replicas with the pods and acts. Another thread w
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Final
 
 from autoscaler.live.launcher import LauncherError, Orphan
-from autoscaler.live.launchers.api import MIN_RETRY_S, Api, repeat
-from autoscaler.live.launchers.pods import (
-    DELETION_COST,
-    GATE,
-    LOWEST_COST,
-    REPLICA,
-    REPORTS_AS,
-    Pod,
-    PodInstance,
-    pod_of,
-)
+from autoscaler.live.launchers.api import Api
+from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, REPLICA, REPORTS_AS, Pod, PodInstance, pod_of
 from autoscaler.live.launchers.watched_pods import WatchedPods
 from contracts.clock import monotonic_s
 
@@ -39,10 +29,13 @@ DELETION_TIMEOUT_S: Final = 5.0
 HPA_DELETION_TIMEOUT_S: Final = 30.0
 """Time for the HPA to delete the released pod. Then the launcher deletes it. The HPA acts every 15 s and tolerates 10 %
 surplus pods."""
+OUTDATED: Final = (409, 410)  # the pod has changed meanwhile, or the watch version is too old
+MIN_RETRY_S: Final = 0.2
+MAX_RETRY_S: Final = 5.0
 
 
 class KubernetesLauncher:
-    """Names the pods of a Deployment and controls their number. Raises LauncherError if there is no such Deployment.
+    """Names the pods of a Deployment and controls their number. Raises LauncherError, see Api.read_deployment.
 
     why_not_leading: called before each change. Returns why this autoscaler may not act, empty if it leads.
     by_plan: KEDA or an HPA scales by `wanted`. The launcher does not write the count into the Deployment.
@@ -58,13 +51,12 @@ class KubernetesLauncher:
         """Exited replica → time until which its pod is kept, seconds."""
         self._adopted = False
         """Whether orphans were adopted. Until then, pods with unknown names are an earlier autoscaler's and stay."""
-        self._changed = False
-        self._closed = threading.Event()
+        self._changed, self._closed = False, threading.Event()
         self._problems = {"lead": "", "watch": "", "act": "", "pods": ""}
         self._requested_count, self._read_s = 0, 0.0
         self._read()
         self._pods = WatchedPods(api, self._lock, self._observe_pod)
-        self._threads = [self._repeat(name, step) for name, step in (("watch", self._pods.watch), ("act", self._act))]
+        self._threads = [self._repeat("watch", self._pods.watch), self._repeat("act", self._act)]
 
     @property
     def problem(self) -> str:
@@ -139,8 +131,22 @@ class KubernetesLauncher:
         self._notify()
 
     def _repeat(self, name: str, step: Callable[[], object]) -> threading.Thread:
-        report = partial(self._problems.__setitem__, name)
-        thread = threading.Thread(target=repeat, args=(step, self._closed, report), name=f"{name} pods", daemon=True)
+        def run() -> None:
+            pause_s = MIN_RETRY_S
+            while not self._closed.is_set():
+                try:
+                    step()
+                    self._problems[name], pause_s = "", MIN_RETRY_S
+                except Exception as error:
+                    failed = error if isinstance(error, LauncherError) else LauncherError(repr(error))
+                    if failed.status in OUTDATED:
+                        self._closed.wait(MIN_RETRY_S)
+                        continue
+                    self._problems[name] = str(failed)
+                    self._closed.wait(max(pause_s, failed.retry_after_s))
+                    pause_s = min(MAX_RETRY_S, 2 * pause_s)
+
+        thread = threading.Thread(target=run, name=f"{name} pods", daemon=True)
         thread.start()
         return thread
 
@@ -235,9 +241,6 @@ class KubernetesLauncher:
     def _read(self) -> str:
         """Read the Deployment and return its version."""
         found = self._api.read_deployment()
-        if GATE not in [gate["name"] for gate in found["spec"]["template"]["spec"].get("schedulingGates", ())]:
-            remedy = f"add schedulingGates: [{{name: {GATE}}}] to its template"
-            raise LauncherError(f"pods of Deployment {self._api.deployment} would start without a name; {remedy}")
         conditions = found.get("status", {}).get("conditions", [])
         failures = [condition["message"] for condition in conditions if condition["type"] == "ReplicaFailure"]
         for instance in self._instances():

@@ -11,7 +11,7 @@ import pytest
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 from foreign_group import settings_of
 
-from autoscaler.live.foreign import broker_settings, inspection, packed, wire
+from autoscaler.live.foreign import broker_settings, packed, wire
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
 from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Member, Replicas
@@ -20,7 +20,6 @@ from autoscaler.live.foreign.planner import Planner
 from autoscaler.live.foreign.wire import PLANNER
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
-from contracts.preflight import PreflightError
 
 CONNECTION, TOPIC, TOPIC_ID = Connection(bootstrap_servers="kafka:9092"), "orders", b"o" * 16
 SETTINGS = settings_of(TOPIC, "shop")
@@ -30,6 +29,7 @@ class Group:
     """A coordinator with one consumer of KIP-848, which forgets what it gets while `is_deaf`."""
 
     group, node = "shop", 1
+    describe_assigned = Coordinator.describe_assigned
 
     def __init__(self) -> None:
         self.rack: str | None = None
@@ -167,15 +167,3 @@ def test_brokers_are_asked_one_by_one_for_the_assignor(monkeypatch):
     admin = SimpleNamespace(list_topics=lambda **_: cluster, describe_configs=describe_configs)
     monkeypatch.setattr(broker_settings, "AdminClient", lambda _: admin)
     assert broker_settings.brokers_without_assignor(CONNECTION) == ([2], 2)
-
-
-@pytest.mark.parametrize("consumers", ["auto", "led"])
-def test_a_group_that_looks_empty_and_cannot_be_described_is_refused(monkeypatch, consumers):
-    async def read(*_: Any, **__: Any) -> Any:
-        return 0, "shop", "Dead", "", "", []
-
-    monkeypatch.setattr(inspection, "_read", read)
-    monkeypatch.setattr(inspection, "LOADING_S", 0.0)
-    monkeypatch.setattr(inspection, "describe_group", lambda *_: None)
-    with pytest.raises(PreflightError, match="group shop cannot be described; allow DESCRIBE on it and on each topic"):
-        inspection.inspect(CONNECTION, settings_of(TOPIC, "shop", consumers=consumers))

@@ -24,6 +24,7 @@ SIGN_OF_LIFE_S: Final = 1.0
 SLOW_REBALANCE_S: Final = 10.0
 """A rebalance that lasts at least this long is reported."""
 FENCED_INSTANCE_ID: Final = 82
+KICK_ALL = True
 BY_BROKERS: Final = "brokers assign its partitions (KIP-848); set consumers = assigned, or group.protocol=classic"
 
 
@@ -101,6 +102,8 @@ class Leader(Membership):
         """Join, hand out partitions as the leader, and return the generation; −1: join again."""
         offered = [(name, wire.NO_TOPICS) for name in self._settings.led_protocols]
         times_ms = round(self._settings.session_s * 1000), round(wire.REQUEST_TIMEOUT_S * 1000)
+        if not self._member:
+            await self._coordinator.describe()  # which consumers may have to leave
         request = self._coordinator.send(wire.JOIN, *times_ms, self._member, PLANNER, wire.PROTOCOL_TYPE, offered)
         joined = await self._await_members(asyncio.ensure_future(request))
         if self._must_rejoin(joined.error_code):
@@ -117,7 +120,7 @@ class Leader(Membership):
         leads = joined.leader_id == joined.member_id or joined.leader_id.startswith(f"{PLANNER}-")
         self._other, self._has_led = "" if leads else joined.leader_id, self._has_led or leads
         if self._other and (self._has_led or self._settings.take_over == "kick"):
-            await self._kick(self._other)  # before it assigns partitions: eager members have committed and stopped
+            await self._kick(self._other, joined.group_protocol)
             return -1
         if not joined.members:
             answer = await self._coordinator.send(wire.SYNC, generation, self._member, PLANNER, [])
@@ -214,11 +217,13 @@ class Leader(Membership):
         self.view = View(monotonic_s(), generation, not self._other, protocol, 0, members, places)
         self._compare()
 
-    async def _kick(self, leader: str) -> None:
-        line = f"{leader} leaves and rejoins; its uncommitted events are repeated"
+    async def _kick(self, leader: str, protocol: str) -> None:
+        """Let the leader leave, before it assigns partitions. Eager consumers have none meanwhile, so let all leave."""
+        known = self._coordinator.known
+        gone = {leader} if protocol in COOPERATIVE or not KICK_ALL else {leader, *known}
+        line = f"{len(gone)} consumers leave and rejoin; their uncommitted events are repeated"
         self._notify(f"taking over group {self._coordinator.group}: {line}")
-        instance_id = self._coordinator.known.get(leader, Member(leader)).instance_id
-        await self._coordinator.leave({leader: instance_id or None})
+        await self._coordinator.leave({id_: known.get(id_, Member(id_)).instance_id or None for id_ in gone})
         await asyncio.sleep(FOLLOW_UP_S)
 
     def _must_rejoin(self, code: int) -> bool:

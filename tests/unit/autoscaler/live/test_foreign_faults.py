@@ -122,7 +122,7 @@ def test_a_join_that_a_lost_coordinator_did_not_answer_is_sent_to_the_next_one(l
         raise KafkaConnectionError("lost")
 
     leader._coordinator.send = send
-    leader.view, leader._generation = View(leads=True, generation=3), 3
+    leader.view, leader._generation, leader._member = View(leads=True, generation=3), 3, "tailpack-planner-1"
     leader._due.set()  # a plan
     for _ in range(2):
         with pytest.raises(KafkaConnectionError):

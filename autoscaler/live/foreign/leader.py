@@ -24,7 +24,6 @@ SIGN_OF_LIFE_S: Final = 1.0
 SLOW_REBALANCE_S: Final = 10.0
 """A rebalance that lasts at least this long is reported."""
 FENCED_INSTANCE_ID: Final = 82
-KICK_ALL = True
 BY_BROKERS: Final = "brokers assign its partitions (KIP-848); set consumers = assigned, or group.protocol=classic"
 
 
@@ -120,7 +119,7 @@ class Leader(Membership):
         leads = joined.leader_id == joined.member_id or joined.leader_id.startswith(f"{PLANNER}-")
         self._other, self._has_led = "" if leads else joined.leader_id, self._has_led or leads
         if self._other and (self._has_led or self._settings.take_over == "kick"):
-            await self._kick(self._other, joined.group_protocol)
+            await self._kick()
             return -1
         if not joined.members:
             answer = await self._coordinator.send(wire.SYNC, generation, self._member, PLANNER, [])
@@ -217,13 +216,12 @@ class Leader(Membership):
         self.view = View(monotonic_s(), generation, not self._other, protocol, 0, members, places)
         self._compare()
 
-    async def _kick(self, leader: str, protocol: str) -> None:
-        """Let the leader leave, before it assigns partitions. Eager consumers have none meanwhile, so let all leave."""
-        known = self._coordinator.known
-        gone = {leader} if protocol in COOPERATIVE or not KICK_ALL else {leader, *known}
+    async def _kick(self) -> None:
+        """Let all consumers leave, so that this member leads. Eager ones own nothing between join and assignment."""
+        gone = {self._other: Member(self._other)} | self._coordinator.known
         line = f"{len(gone)} consumers leave and rejoin; their uncommitted events are repeated"
         self._notify(f"taking over group {self._coordinator.group}: {line}")
-        await self._coordinator.leave({id_: known.get(id_, Member(id_)).instance_id or None for id_ in gone})
+        await self._coordinator.leave({id_: member.instance_id or None for id_, member in gone.items()})
         await asyncio.sleep(FOLLOW_UP_S)
 
     def _must_rejoin(self, code: int) -> bool:

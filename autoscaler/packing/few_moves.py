@@ -18,11 +18,6 @@ ROUNDING: Final = 1e-9
 """Relative tolerance of the capacity, so that rounding does not make a bin overfull."""
 
 
-def largest_first(sizes: Floats) -> Ints:
-    """Return the partitions, the largest first."""
-    return np.argsort(-sizes, kind="stable")
-
-
 @compiled
 def _tightest(room: Floats, in_use: NDArray[np.bool_], size: float, capacities: Floats) -> int:
     """Return the replica in use with the least room that still fits `size`, on ties the first; −1 if there is none."""
@@ -38,7 +33,7 @@ def _tightest(room: Floats, in_use: NDArray[np.bool_], size: float, capacities: 
 def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, closed: Ints) -> tuple[Ints, bool]:
     """Return owners after the fewest moves that a greedy search finds, and whether everything fits.
 
-    order: as from `largest_first`. owners: replica of each partition, −1 for none. closed: 1 for replicas that must be
+    order: the largest first. owners: replica of each partition, −1 for none. closed: 1 for replicas that must be
     empty afterwards.
     An overfull replica loses its smallest partition whose removal is enough, or else its largest, until it fits. If one
     partition exceeds the capacity, all others leave. Partitions without an owner go, largest first, to the replica

@@ -93,9 +93,8 @@ class Forecasts:
     def _learn_shares(self, values: Floats) -> None:
         if values[-1] > 0:
             self._seen += 1
-            self._shares = self._shares + max(1 - ERROR_DECAY, 1 / (self._seen + 1)) * (
-                values[:-1] / values[-1] - self._shares
-            )
+            gain = max(1 - ERROR_DECAY, 1 / (self._seen + 1))
+            self._shares = self._shares + gain * (values[:-1] / values[-1] - self._shares)
 
 
 class Paths(NamedTuple):

@@ -110,8 +110,7 @@ def compare(now: Situation, options: TailAwareSettings, budget: Budget) -> list[
         done = _predicted(now, options, budget, found, 0)
         if done[0].late_cost > options.change_price_s:
             loads.append(paths.sizes + now.waiting.sum(axis=0) + 1e-6)
-    by_path = paths.events.sum(axis=2)
-    waits = float(now.waiting.sum())
+    by_path, waits = paths.events.sum(axis=2), float(now.waiting.sum())
     needs = pooled_need(by_path, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, partitions)
     wanted = {*needs.tolist(), *(needs + 1).tolist(), now.group.present, now.group.present - 1}
     counts = sorted(wanted & {*range(1, partitions + 1)})
@@ -166,10 +165,7 @@ def add_plans(found: list[Placement], group: Group, loads: Sequence[Floats], cou
 
 @compiled
 def _placements(load: Floats, counts: Ints, group: Group) -> tuple[Ints, Flags]:
-    """Return the owners and the replicas in use, by plan: each count with each slack, with few moves.
-
-    No replica has more than the fill level and the slack, if possible.
-    """
+    """Return the owners and the replicas in use, by plan: each count with each slack, with few moves."""
     order, weights = np.argsort(-load, kind="mergesort"), load + np.where(group.in_handover_s > 0, PINNED, 0.0)
     placed = np.empty((len(counts) * len(SLACKS), len(load)), np.int64)
     in_use = np.zeros((len(placed), max(group.present, counts.max())), np.bool_)

@@ -82,9 +82,8 @@ class TailAware:
         now, chosen = self._before
         slots = len(arrived.counts)
         least = 1 if self._history.in_bursts else 2  # one slot of a stream looks like a burst
-        if not least <= slots <= len(self._history.last) - least or not arrived.counts.any():
-            return False
-        if arrived.counts.shape[1] != len(now.group.owners):
+        known = arrived.counts.any() and arrived.counts.shape[1] == len(now.group.owners)
+        if not known or not least <= slots <= len(self._history.last) - least:
             return False
         excess = self._excess(np.asarray(arrived.counts, np.float64), now)
         path = (now.paths.events[now.paths.middle] + excess) * excess.any()
@@ -141,11 +140,7 @@ class TailAware:
         return then._replace(group=group, waiting=waiting, paths=paths)
 
     def _excess(self, begun: Floats, then: plans.Situation) -> Floats:
-        """Return the events beyond each path, by slot and partition, if a stream has grown more than chance explains.
-
-        Until the next tick, it is assumed to exceed the middle path as since the last one. A burst says nothing of what
-        follows.
-        """
+        """Return the events beyond each path until the next tick, if a stream has grown more than chance explains."""
         excess, whole, came = then.paths.events[then.paths.middle].copy(), len(self._history.last), float(begun.sum())
         excess[whole:] = 0.0
         expected = float(excess.sum()) * len(begun) / whole

@@ -131,8 +131,7 @@ def _execution(owners: Ints, group: Group, some: Ints) -> Execution:
 def _late_by_replica(paths: Floats, busy: Flags, past: int, execution: Execution, grid: Grid) -> Floats:
     """Serve the events of successive slots on each path, or hold them until a handover ends.
 
-    The first `past` slots have the events that wait now. A function call for each slot or path would cost more than
-    its events.
+    The first `past` slots have the events that wait now. A call for each slot would cost more than its events.
     """
     settled, moving, before, owners, switches_s, release_s, rates, holding = execution
     slot_s, begin_s, target_s, saved_s, extrapolate = grid
@@ -185,19 +184,12 @@ def _late_by_replica(paths: Floats, busy: Flags, past: int, execution: Execution
 
 @compiled
 def _release(
-    late: Floats,
-    until_s: float,
-    past: int,
-    held: Floats,
-    free_s: Floats,
-    is_open: Flags,
-    execution: Execution,
-    grid: Grid,
+    late: Floats, until_s: float, past: int, held: Floats, free_s: Floats, is_open: Flags, plan: Execution, grid: Grid
 ) -> float:
     """Serve the events that waited for a handover that ends until then, oldest first. Return when the next one ends."""
     following_s = np.inf
-    for replica in execution.holding:
-        release_s, rate = execution.release_s[replica], execution.rates[replica]
+    for replica in plan.holding:
+        release_s, rate = plan.release_s[replica], plan.rates[replica]
         if release_s > until_s:
             following_s = min(following_s, release_s)
         for slot in range(0 if is_open[replica] or release_s > until_s else held.shape[1]):
@@ -214,10 +206,7 @@ def _release(
 
 @compiled
 def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float) -> tuple[float, float]:
-    """Return when a replica has served these events, and how many of them are late. free_s: when it has the others.
-
-    It takes and returns only numbers, because each array of a call costs as much as the rest of it.
-    """
+    """Return when a replica has served these events, and how many of them are late. free_s: when it has the others."""
     done_s = max(free_s, at_s) + events / rate
     return done_s, min(events, max(0.0, (done_s - due_s) * rate))
 

@@ -11,7 +11,7 @@ import typer
 from contracts.clock import now_us
 from contracts.holds import Direction, Hold
 from contracts.settings import duration_s
-from tailpack.cli.options import AsJson, group_settings, print_json
+from tailpack.cli.options import AsJson, group_settings, print_json, require_topics
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -111,15 +111,10 @@ def _conditions(settings: "AutoscalerSettings") -> list[dict[str, str]]:
 
 def _read(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":
     """Return connection and settings of the group. Raises TailpackError without a control topic."""
-    from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
     from contracts.topics import Topic, qualified  # noqa: PLC0415
 
     connection, settings = group_settings(config)
-    need = TopicNeed(remedy="create it with tailpack topics create")
-    try:
-        check_topics(connection, {qualified(connection.namespace, Topic.HOLDS): need}, DEADLINE_S)
-    except PreflightError as error:
-        raise TailpackError(str(error)) from error
+    require_topics(connection, {qualified(connection.namespace, Topic.HOLDS): 0})
     return connection, settings
 
 

@@ -100,7 +100,7 @@ def test_other_policies_are_simulated_on_the_events_of_a_live_or_simulated_run(f
     assert found[0].replica_minutes == max(one.replica_minutes for one in found), "overprovisioned"
     info = msgspec.structs.replace(RunInfo.load(folder), world="simulated")
     info.save(tmp_path)
-    assert len(simulate_other_policies(tmp_path)) == 2
+    assert len(simulate_other_policies(tmp_path)) == 3
     msgspec.structs.replace(info, events_scheduled=7).save(tmp_path)
     for unknown, why in ((tmp_path, "run.json"), (tmp_path / "nowhere", "nowhere")):
         with pytest.raises(BenchError, match=why):

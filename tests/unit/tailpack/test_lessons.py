@@ -14,7 +14,7 @@ import pytest
 from tailpack_command import tailpack
 
 from tailpack.errors import TailpackError
-from tailpack.lab import check
+from tailpack.lab import check, recorded
 from tailpack.lab.course import LESSONS, load
 
 ROOT = Path(__file__).parents[3]
@@ -101,6 +101,16 @@ def test_a_lesson_imports_only_the_laboratory(lesson: str) -> None:
         elif isinstance(node, ast.ImportFrom):
             imported |= {f"{node.module}.{alias.name}" for alias in node.names}
     assert {name for name in imported if name.partition(".")[0] in ours} == allowed
+
+
+def test_recorded_figures_of_a_lesson_are_those_of_the_results_page() -> None:
+    page = (
+        (ROOT / "docs" / "results" / "index.md").read_text("utf-8").replace("ours, ", "").replace("KIP-848", "kip848")
+    )
+    row = r"\| {protocol}, {heartbeat_s:g} s \| {moves} \| [^|]+ / {worst:,} \| {others} \|"
+    for one in recorded("handover"):
+        found = row.format(**one, worst=round(one["moved_worst_s"] * 1e3), others=round(one["others_p99_s"] * 1e3))
+        assert re.search(found, page), one
 
 
 def test_the_command_checks_a_file_for_graders(tmp_path: Path) -> None:

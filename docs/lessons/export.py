@@ -14,8 +14,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 BUTTON = "To begin, run all cells: press ▷ at the bottom right."
-MENU = """To begin, choose *Run*, then *Run All Cells*. No slider moves here: to change a value, write a number in the
-place of `NAME.value`. After a change, also run the cells that follow."""
+MENU = """To try it, use `tailpack lesson open {}` in a clone, or run this notebook (*Run*, then *Run All Cells*). No
+slider moves there: to change a value, write a number in the place of `NAME.value`, and run the cells below it again."""
 LABEL = re.compile(r'\blabel="([^"]*)"')
 TEXT_KINDS = ("text/markdown", "text/html", "text/plain")
 MOST_AT_ONCE = 2
@@ -34,7 +34,7 @@ def export(lesson: Path) -> None:
         raise RuntimeError(f"{lesson.name}: {failed or ended.stderr}")
     parts = []
     for cell in notebook["cells"]:
-        source = cell["source"] = "".join(cell["source"]).replace(BUTTON, MENU)
+        source = cell["source"] = "".join(cell["source"]).replace(BUTTON, MENU.format(int(lesson.stem[-2:])))
         parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
         for output in cell.get("outputs", ()):
             parts.append(_shown(output, source, lesson.with_name(f"{lesson.stem}_{len(parts)}.png")))

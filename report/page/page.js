@@ -95,13 +95,14 @@ function panel(title, place) {
 async function overlay(file) {
   const note = time.querySelector("[data-other]");
   try {
+    if (file.size > 1e8) throw file;
     const found = JSON.parse(await file.text()), percent = (100 * found.in_sla).toFixed(3);
     const columns = overlaid.map(([, , field, factor]) => times.map(at => found.series[field].slice(at, at + step)
       .reduce((most, value) => value === null ? most : Math.max(most ?? 0, value * factor), null)));
     found.decisions.forEach(plan => plan.at_s.toFixed());
     other = found;
     overlaid.forEach(([chart, own], k) => chart.setData([...own, columns[k]]));
-    note.textContent = `dotted: ${found.policy} (${found.run}), ${percent} % in time, ${found.replica_minutes?.toFixed(2)} replica-minutes`;
+    note.textContent = `dotted: ${found.policy} (${found.run}), ${percent} % in time, ${found.replica_minutes?.toFixed(2) ?? "–"} replica-minutes`;
   } catch {
     note.textContent = `${file.name} is not the result.json of a run`;
   }
@@ -156,8 +157,8 @@ function owners() {
   const names = heat.owners, tall = Math.max(14, Math.min(44, 300 / names.length));
   overTime(row("panel-owners"), Math.round(8 + tall * names.length), {
     series: [{}, nothing], scales: { y: { dir: -1, range: () => [0, names.length] } },
-    y: { grid: { show: false }, size: 76, splits: () => [...names.keys()].map(k => k + .5), space: 12,
-      values: (u, splits) => splits.map(k => names[Math.floor(k)]) },
+    y: { grid: { show: false }, splits: () => [...names.keys()].map(k => k + .5), space: 12,
+      values: (u, splits) => splits.map(k => names[Math.floor(k)].split("-").pop().slice(-6)) },
     draw: [u => {
       const at = k => u.valToPos(Math.min(view[1], Math.max(view[0], k * cell)), "x", true), lane = u.bbox.height / names.length;
       const colours = [0, 1, 2, 3, 4, 5].map(k => css(`heat-${k}`)), high = (lane - 4) / most;

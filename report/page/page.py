@@ -182,10 +182,9 @@ def _some(names: Sequence[object]) -> str:
 
 def effect(result: Result, plan: PlanDecision) -> str:
     """Return lag and ready replicas EFFECT_S after a plan as text; empty if the run had ended."""
-    second = int(plan.at_s + EFFECT_S)
-    if not 0 <= second < len(result.series.lag):
-        return ""
-    return f"{count(result.series.lag[second])} waiting, {count(result.series.ready_replicas[second])} ready"
+    second = max(0, int(plan.at_s + EFFECT_S))
+    lag, ready = (values[second : second + 1] for values in (result.series.lag, result.series.ready_replicas))
+    return f"{count(lag[0])} waiting, {count(ready[0])} ready" if lag and ready else ""
 
 
 def describe_alternative(plan: PlanAlternative) -> str:

@@ -19,8 +19,8 @@ from tailpack.watch import WINDOW_S, RunState, Watcher
 
 LINE_EVERY_S: Final = 5.0
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
-HUES: Final = ("cyan", "magenta", "green", "yellow", "blue")
-PALETTE: Final = (*HUES, *(f"bright_{hue}" for hue in ("red", *HUES[:3])))
+WAIT_STYLES: Final = ("white on blue", "black on yellow", "bold white on red")
+"""Style of a partition whose newest event waits at most half of the latency target, at most the target, or longer."""
 MAX_DECISIONS: Final = 6
 ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bold yellow", "no-change": "dim"}
 
@@ -156,12 +156,13 @@ def _owners(tick: TickRecord | None, state: RunState) -> Panel:
         used = f"{rate:4.0f} ev/s" + (f" = {100 * rate / mu:3.0f} % of μ" if mu else "") if owned else ""
         cells = Text()
         for load in owned:
-            colour = PALETTE[load.partition % len(PALETTE)]
-            cells.append(f" p{load.partition} {load.arrival_rate:.0f} ", style=f"black on {colour}")
+            wait = load.lag / mu / state.latency_target_s if mu else 0.0
+            text = f" p{load.partition} {load.arrival_rate:.0f}{' !' * (wait > 1)} "
+            cells.append(text, style=WAIT_STYLES[(wait > 0.5) + (wait > 1)])
             cells.append(" ")
         rows.append((replica, Text(used or str(state.replicas.get(replica, "")), style="dim"), cells))
     columns = (Column(no_wrap=True), Column(no_wrap=True), Column(ratio=1))
-    return _panel(columns, rows, title="partitions of each replica (events/s)")
+    return _panel(columns, rows, title="partitions of each replica (events/s; !: waits too long)")
 
 
 def _decisions(state: RunState) -> Panel:

@@ -19,7 +19,7 @@ def timeline(latency_s: float) -> Timeline:
 
 def tick(**changes: object) -> TickRecord:
     seen = (
-        PartitionState(partition=0, arrival_rate=30.0, lag=4, owner="payment-0"),
+        PartitionState(partition=0, arrival_rate=30.0, lag=40, owner="payment-0"),
         PartitionState(partition=1, arrival_rate=12.0, lag=0, owner="payment-1"),
     )
     fields = {
@@ -60,7 +60,7 @@ def test_a_replica_that_died_is_an_incident_and_gone(state: RunState) -> None:
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_view_shows_owners_latency_and_reasons(state: RunState, width: int) -> None:
     rows = drawn(state, RunStatus("tailpack demo", "replaying", 12.0, 120.0, 900.0), width)
-    for expected in ("payment-0", "p0 30", "p1 12", "700", "12/120 s", "66.666 % in time"):
+    for expected in ("payment-0", "p0 30 !", "p1 12 ", "700", "12/120 s", "66.666 % in time"):
         assert expected in "\n".join(rows)
     assert max(map(len, rows)) <= width
     words = " ".join("\n".join(rows).replace("│", " ").split())

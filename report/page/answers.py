@@ -126,7 +126,7 @@ def _advice(result: Result) -> Answer:
     if least is not None:
         bars.append(("per-second packing", minutes(least), 100 * least / most, ""))
     if not others:
-        words = "Other policies were not simulated: run `tailpack report RUN_DIR --others`."
+        words = "Other policies were not simulated: run tailpack report RUN_DIR --others"
         return Answer(question, UNKNOWN, words, tuple(bars))
     good = [policy for policy in others if policy.in_sla >= result.percentile and policy.policy != FORESIGHTED]
     if result.slo_met:

@@ -96,7 +96,7 @@ async function overlay(file) {
   const note = time.querySelector("[data-other]");
   try {
     if (file.size > 1e8) throw file;
-    const found = JSON.parse(await file.text()), percent = (100 * found.in_sla).toFixed(3);
+    const found = JSON.parse(await file.text()), percent = Math.floor(found.in_sla * 1e5 + 1e-6) / 1e3; // rounded down, as on this page
     const columns = overlaid.map(([, , field, factor]) => times.map(at => found.series[field].slice(at, at + step)
       .reduce((most, value) => value === null ? most : Math.max(most ?? 0, value * factor), null)));
     found.decisions.forEach(plan => plan.at_s.toFixed());

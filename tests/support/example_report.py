@@ -98,7 +98,7 @@ def example() -> Result:
         decisions=tuple(made),
         no_changes=(
             NoChange(at_s=7.1, ticks=20, reason="one replica is enough"),
-            NoChange(at_s=61.1, ticks=1, reason="three replicas are enough"),
+            NoChange(at_s=60.1, ticks=1, reason="three replicas are enough"),
         ),
         failures=(Failure(at_s=61.2, replica="payment-1", change="died", detail="killed by signal 9"),),
         breakdowns=breakdowns(), tail=tail(SECONDS), heat=heat(SECONDS), cost=cost(), integrity=integrity(),

@@ -29,6 +29,8 @@ SHARE: Final = 0.999
 MAX_DECISION_S: Final = 0.1
 IMPORT_S: Final = 20.0
 """Processor time that the import of a policy may take, in seconds."""
+CLOCK_S: Final = 30.0
+"""Time by the clock that a policy may take in addition to twice its processor time, in seconds."""
 SIMULATOR_S: Final = 60.0
 """Processor time that a scenario may take in addition to its decisions, in seconds."""
 MAX_COUNT: Final = 12
@@ -160,9 +162,9 @@ def play(job: Job) -> Row:
 
 @contextmanager
 def _deadline(cpu_s: float, problem: str) -> Iterator[None]:
-    """Raise ValueError after `cpu_s` seconds of processor time. End this process after twice as long by the clock.
+    """Raise ValueError after `cpu_s` seconds of processor time. End this process if the code goes on nevertheless.
 
-    The first does not stop code that sleeps, catches every exception, or never returns from a C function.
+    It goes on if it sleeps, catches every exception, or never returns from a C function.
     """
 
     def stop(*_: Any) -> Never:
@@ -171,7 +173,7 @@ def _deadline(cpu_s: float, problem: str) -> Iterator[None]:
     with Path(os.devnull).open("w") as nowhere:
         signal.signal(signal.SIGVTALRM, stop)
         signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)
-        faulthandler.dump_traceback_later(2 * cpu_s, exit=True, file=nowhere)
+        faulthandler.dump_traceback_later(CLOCK_S + 2 * cpu_s, exit=True, file=nowhere)
         try:
             yield
         finally:

@@ -164,7 +164,7 @@ def test_the_keyboard_can_zoom_move_and_list_changes(browser: Any, report: str) 
 def test_the_pointer_shows_values_and_a_click_lists_reasons(browser: Any, report: str) -> None:
     open_page(browser, report)
     area = plot(browser)
-    at_61 = round(area.size["width"] * (61.1 / 124 - 0.5))
+    at_61 = round(area.size["width"] * (61.5 / 124 - 0.5))
     ActionChains(browser).move_to_element_with_offset(area, at_61, 0).click().perform()
     values = {
         box.get_attribute("data-value"): box.text for box in browser.find_elements(By.CSS_SELECTOR, "[data-value]")

@@ -12,7 +12,7 @@ import typer
 from autoscaler.page.decisions import NO_CHANGE, Decided, Decisions
 from contracts.journal import JournalEntry, PlanAlternative
 from report.wording import duration, share
-from tailpack.cli.options import AsJson, group_settings, print_json
+from tailpack.cli.options import AsJson, group_settings, print_json, require_topics
 from tailpack.errors import TailpackError
 
 WOULD: Final = "would: "
@@ -90,17 +90,13 @@ def _journal(config: Path | None) -> Iterator[list[JournalEntry]]:
     from contextlib import suppress  # noqa: PLC0415
 
     from contracts.journal import JournalDecoder  # noqa: PLC0415  clients only where they are needed
-    from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
     from contracts.record_reader import BEGINNING, RecordReader  # noqa: PLC0415
     from contracts.topics import Topic, qualified  # noqa: PLC0415
     from contracts.validation import DECODE_ERRORS  # noqa: PLC0415
 
     connection, settings = group_settings(config)
     topic = qualified(connection.namespace, Topic.JOURNAL)
-    try:
-        check_topics(connection, {topic: TopicNeed(remedy="create it with tailpack topics create")}, DEADLINE_S)
-    except PreflightError as error:
-        raise TailpackError(str(error)) from error
+    require_topics(connection, {topic: 0})
     key = settings.journal_key(connection.namespace)
     records = RecordReader(connection, {(topic, 0): BEGINNING}, tail=TAIL, wait_ms=250)
     entries: list[JournalEntry] = []

@@ -52,7 +52,7 @@ class OrderSettings(ServiceSettings):
 
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
-    partitioner: Partitioner = setting(Partitioner.KG, formerly="grouping")
+    partitioner: Partitioner = setting(Partitioner.KG)
     """Partitioner of `payments.requested`. `explicit`: by the header `partition`, or else by the customer."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """Latency target (W) by which `cg` distinguishes busy partitions."""

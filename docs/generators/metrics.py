@@ -3,7 +3,7 @@
 from types import ModuleType
 from typing import Final
 
-from autoscaler.keda import settings as of_keda
+from autoscaler.keda import scaler as of_keda
 from autoscaler.live import metrics as of_autoscaler
 from autoscaler.live import observed_group as of_shadow
 from contracts.metrics import MetricSpec

@@ -29,7 +29,7 @@ from bench.sections import (
 from contracts.children import python_module
 from contracts.membership import ReplicaSpeeds
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
-from contracts.settings import Rule, Target, Values, contradictions, must, shared_fields, unknown_name
+from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
 from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, table_in
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, trace_problems
@@ -388,11 +388,6 @@ def _policy_can_coordinate(values: Values) -> str | None:
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("load.partitioner", lambda values: splits_keys(values["payment.key_order"], values["load.partitioner"])),
-    must(
-        "load.entry",
-        lambda of: of["topology"] != "payment-only" or of["load.entry"] != "http",
-        "payment-only has no Order service; use a scenario with the pipeline topology",
-    ),
     ("autoscaler.absence_grace_s", _grace_is_supported),
     ("autoscaler.policy", _policy_exists),
     *((key, partial(_enough_partitions, key)) for key in map(REPLICAS.format, ("min", "max", "initial"))),

@@ -36,8 +36,8 @@ def page() -> str:
         if common:
             parts.append(f"Every metric has the labels {', '.join(f'`{one}`' for one in common)}.")
         rows = [
-            (f"`{one.name}`", one.kind, ", ".join(one.labels), one.unit, f"{one.meaning}.")
+            (f"`{one.name}`", one.kind, ", ".join(one.labels), f"{one.meaning}.")
             for one in declared_in(module)
         ]
-        parts.append(table(("metric", "type", "labels", "unit", "meaning"), rows))
+        parts.append(table(("metric", "type", "labels", "meaning"), rows))
     return joined(parts)

@@ -35,9 +35,6 @@ def page() -> str:
         parts.append(f"## {process}")
         if common:
             parts.append(f"Every metric has the labels {', '.join(f'`{one}`' for one in common)}.")
-        rows = [
-            (f"`{one.name}`", one.kind, ", ".join(one.labels), f"{one.meaning}.")
-            for one in declared_in(module)
-        ]
+        rows = [(f"`{one.name}`", one.kind, ", ".join(one.labels), f"{one.meaning}.") for one in declared_in(module)]
         parts.append(table(("metric", "type", "labels", "meaning"), rows))
     return joined(parts)

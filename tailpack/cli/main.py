@@ -101,6 +101,7 @@ RENAMED: Final = {
     "bench": "dev bench",
     "load": "dev load",
     "jars": "dev jars",
+    "league": "dev league",
     "kafka consumer-groups": "kafka groups",
 }
 """Former names, which work for one more release."""

@@ -83,7 +83,8 @@ def status(config: Config = None, *, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"group": group, "plan": plan, "hold": hold, "conditions": conditions})
         return
-    typer.echo(f"{group}: {hold or 'not paused'}")
+    held = [one["message"] for one in conditions if one["reason"].endswith(("Paused", "Pinned"))]  # also annotations
+    typer.echo(f"{group}: {next((one for one in held if str(hold or '') in one), hold) or 'not paused'}")
     for one in conditions:
         about = f": {one['message']}" if one["message"] else ""
         typer.echo(f"{one['type']:<10} {one['status']:<8} {one['reason']} since {one['since']}{about}")

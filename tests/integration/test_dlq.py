@@ -61,14 +61,16 @@ class Office:
 @pytest.fixture
 def office(kafka: str, namespace: str) -> Office:
     """Two events were refused, in partitions 1 and 2."""
-    made = Office(kafka, namespace)
+    made, tried = Office(kafka, namespace), set[int]()
 
     async def refuse(event: Event) -> None:
+        tried.add(event.partition)
         raise ValueError(f"no such merchant in partition {event.partition}")
 
     async def story() -> None:
         topics = replace(made.ground.topics, dead_letters=made.letters, stage="shop")
         async with running(PlanConsumer("one", made.ground.connection, topics, refuse)):
+            await until(lambda: tried == {1, 2}, "the group exists")
             await until(lambda: made.ground.committed(1) == made.ground.committed(2) == 1, "both are refused")
 
     made.put(made.events, CARD, 1, key=b"o-1", headers=[("trace", b"abc"), ("empty", None)])

@@ -81,7 +81,7 @@ recording: $(VENV)/.ready ## simulate the demo under two policies, and write the
 	 $(BIN)/tailpack simulate demo --policy keda-hpa --set payment.rebalance_protocol=cooperative-sticky --out out/recording/keda-hpa && \
 	 $(BIN)/tailpack view out/recording/tail-aware out/recording/keda-hpa --save tailpack/recordings/surge.json.gz
 
-pictures: $(VENV)/.ready ## make docs/live-view.svg and docs/report.png from a run of the demo (needs Chromium): INTO=docs
+pictures: $(VENV)/.ready ## make docs/moves.svg, and docs/live-view.svg and report.png from a run of the demo (needs Chromium): INTO=docs
 	@mkdir -p $(or $(INTO),docs) && $(BIN)/python docs/pictures.py $(or $(INTO),docs)
 
 env: $(VENV)/.ready ## create or update .venv, and compile the code of policies and simulator

@@ -1,10 +1,13 @@
 """Simulate a finished live run with its events and measured times, and compare the result with the live figures.
 
 The measured times are the service rate (μ), the pause of a moved partition, the start-up time and the tick offset.
+`python -m bench.replay RUN_DIR` prints the figures of other policies on the load of a run, as lines of JSON.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +21,7 @@ from bench import BenchError
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, STAGES
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
-from bench.simulation.sent_events import SentEvents, protocol_of, replica_minutes, settings_of
+from bench.simulation.sent_events import SentEvents, build_events, protocol_of, replica_minutes, settings_of
 from contracts.journal import TickRecord
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
@@ -43,7 +46,9 @@ FIGURES: Final = ("events", "in_sla", *RANKS, "replica_minutes", *COUNTS)
 OTHER_POLICIES: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
 """A constant count for the peak, the Kubernetes autoscaler with KEDA, and a published policy."""
 MAX_EVENTS: Final = 3_000_000
-"""Maximum number of events for which a report simulates other policies."""
+"""Maximum number of events for which a report or a page simulates other policies."""
+MAX_STEPS: Final = 240
+"""Maximum number of times at which figures so far are computed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,27 +150,92 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> ReplayResu
     )
 
 
+class SoFar(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of a simulated run from second 0 until the end of each step."""
+
+    policy: str
+    step_s: int
+    in_time: list[float]
+    """Share of the events that arrived so far and are in time."""
+    replica_minutes: list[float]
+
+
+class Replay:
+    """Simulates the load of a run with other settings. Raises BenchError if that is impossible.
+
+    A live run with a report is simulated with its events and measured times, any other run with those of its scenario.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            self.info = RunInfo.load(folder)
+        except (OSError, *DECODE_ERRORS) as error:
+            raise BenchError(str(error)) from error
+        _check_size(self.info.events_scheduled)
+
+    @property
+    def other_policies(self) -> list[str]:
+        """Three policies that the run is compared with."""
+        return [one for one in ("tail-aware", *reversed(OTHER_POLICIES)) if one != self.info.policy][:3]
+
+    @cached_property
+    def _recorded(self) -> tuple[RecordedRun, MeasuredTimes] | None:
+        is_live = self.info.world == "live" and (self._folder / RESULT_FILE).exists()
+        if not is_live and self.info.world != "unknown":
+            return None
+        recorded = read_run(self._folder)
+        return recorded, measure(recorded)
+
+    def run(self, changes: Mapping[str, Any]) -> tuple[Run, SimulationResult, NDArray[np.int64]]:
+        """Return the run, its figures, and the number of events until the end of each second."""
+        try:
+            recorded, measured = self._recorded or (None, None)
+            scenario = scenario_of(self.info, measured, changes)
+            if recorded is not None:
+                run, result = simulate_again(recorded, scenario)
+                second = np.maximum(0, recorded.served["handed_us"]) // SECOND_US
+                return run, result, np.cumsum(np.bincount(second, minlength=int(self.info.duration_s)))
+            sent = build_events(scenario)
+            _check_size(sent.events)
+            if self.info.world == "simulated" and sent.events != self.info.events_scheduled:
+                raise ValueError(f"{self.info.run}: cannot be simulated, because run.json does not contain its trace")
+            run, result = run_scenario(scenario, sent, keep_events=False)
+            return run, result, np.cumsum(sent.table().sum(axis=1))
+        except (InvalidSettingsError, OSError, ValueError, *DECODE_ERRORS) as error:
+            raise BenchError(str(error)) from error
+
+    def so_far(self, changes: Mapping[str, Any]) -> SoFar:
+        """Return the figures at the end of each step. changes: dotted key → value that overrides a setting."""
+        run, result, events = self.run(changes)
+        step_s = -(-len(events) // MAX_STEPS)
+        ends_s = [*range(step_s, len(events), step_s), len(events)]
+        target_s = changes.get("target.latency_target_s", self.info.latency_target_s)
+        late = np.concatenate([[0], np.cumsum(run.latency_us > round(target_s * 1e6))])
+        arrived = events[np.array(ends_s) - 1]
+        served = np.minimum(arrived, len(run.latency_us))
+        share = 1 - (late[served] + arrived - served) / np.maximum(1, arrived)
+        return SoFar(
+            policy=result.policy,
+            step_s=step_s,
+            in_time=np.round(share, 6).tolist(),
+            replica_minutes=[round(replica_minutes(run.requested, 0, end_s), 3) for end_s in ends_s],
+        )
+
+
+def _check_size(events: int) -> None:
+    if events > MAX_EVENTS:
+        raise BenchError(f"{events:,} events take too long to simulate (maximum {MAX_EVENTS:,})")
+
+
 def simulate_other_policies(folder: Path) -> tuple[OtherPolicy, ...]:
     """Simulate the run's events with each of OTHER_POLICIES; return cost and share in time. Raises BenchError."""
-    try:
-        info = RunInfo.load(folder)
-        if info.events_scheduled > MAX_EVENTS:
-            raise BenchError(f"{info.events_scheduled:,} events take too long to simulate (maximum {MAX_EVENTS:,})")
-        return tuple(_simulate_under(policy, folder, info) for policy in OTHER_POLICIES if policy != info.policy)
-    except (InvalidSettingsError, OSError, ValueError, *DECODE_ERRORS) as error:
-        raise BenchError(str(error)) from error
-
-
-def _simulate_under(policy: str, folder: Path, info: RunInfo) -> OtherPolicy:
-    change = {"autoscaler.policy": policy}
-    if info.world != "simulated":
-        found = replay(folder, change).simulated
-    else:
-        result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
-        if result.events != info.events_scheduled:
-            raise ValueError(f"{info.run}: cannot be simulated, because run.json does not contain its trace")
-        found = msgspec.structs.asdict(result)
-    return OtherPolicy(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
+    again, found = Replay(folder), list[OtherPolicy]()
+    for policy in OTHER_POLICIES:
+        if policy != again.info.policy:
+            result = again.run({"autoscaler.policy": policy})[1]
+            found.append(OtherPolicy(policy=policy, in_sla=result.in_sla, replica_minutes=result.replica_minutes))
+    return tuple(found)
 
 
 def read_run(folder: Path) -> RecordedRun:
@@ -287,3 +357,13 @@ def simulate_again(recorded: RecordedRun, scenario: Scenario) -> tuple[Run, Simu
     run = replace(run, latency_us=run.latency_us + (at_us - served["intended_us"])[order])
     found = analyse(scenario, sent, run, wall_s=0.0)
     return run, msgspec.structs.replace(found, replica_minutes=replica_minutes(run.requested, 0, run_s))
+
+
+if __name__ == "__main__":
+    try:
+        replay_of = Replay(Path(sys.argv[1]))
+        for name in replay_of.other_policies:
+            sys.stdout.buffer.write(msgspec.json.encode(replay_of.so_far({"autoscaler.policy": name})) + b"\n")
+            sys.stdout.buffer.flush()
+    except BenchError as failed:
+        sys.exit(str(failed))

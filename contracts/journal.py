@@ -21,6 +21,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     arrival_rate: Number
     lag: Whole
     owner: str | None
+    oldest_s: Number = 0.0
 
 
 class PlanAlternative(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""`make pictures`: the live view and report page of the first run, from a run of the demo."""
+"""`make pictures`: the live view and report page of the first run, from a run of the demo; and moves.svg, simulated."""
 
 import os
 import re
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from moves import draw
 from rich.console import Console
 
 from bench.scenario import load_scenario
@@ -47,4 +48,5 @@ def take(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    draw(Path(sys.argv[1]))
     take(Path(sys.argv[1]))

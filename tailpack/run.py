@@ -4,13 +4,16 @@ import contextlib
 import dataclasses
 import os
 import shutil
+import subprocess
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
+import msgspec
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -18,6 +21,7 @@ from autoscaler.page.feed import Feed
 from autoscaler.page.snapshot import snapshot
 from bench.benchmark import all_exist
 from bench.scenario import Scenario
+from contracts.children import python_module
 from contracts.clock import now_us
 from contracts.connection import Connection
 from loadgen.children import defer_stop_signals
@@ -35,7 +39,7 @@ from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import check_no_run, command, describe, new_folder, versions
 from tailpack.reporting import report_run
-from tailpack.view import head_of, open_browser, serving
+from tailpack.view import counted_us, head_of, open_browser, serving
 from tailpack.watch import RunState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
@@ -44,6 +48,7 @@ DRAIN_DEADLINE_S: Final = 60.0
 LEAD_S: Final = 1.0
 """Minimum time from the start signal to second 0, in which the generator gets ready."""
 METER_EVERY_S: Final = 2.0
+LOWEST_PRIORITY: Final = "19"
 
 
 @dataclass
@@ -84,6 +89,8 @@ class Run:
         self._phases: dict[str, float] = {}
         self._phase = "starting"
         self._pages = contextlib.ExitStack()
+        self._others: list[dict[str, Any]] = []
+        """Figures of the load so far under other policies, as they are simulated."""
 
     def execute(self) -> Path:
         """Perform the live run; return its folder. Raises TailpackError, or KeyboardInterrupt after all has stopped."""
@@ -173,6 +180,7 @@ class Run:
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
                 self._log(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
                 self._start_load(stack)
+                watcher.state.cost_s, watcher.state.counted_us = 0.0, counted_us(self.info)
                 self._until_done(stack, screen)
         except KeyboardInterrupt:
             self._save_info(interrupted=True)
@@ -190,11 +198,23 @@ class Run:
         self._log(f"live page {address}")
         if self.open_page:
             open_browser(address, self.console)
+        command = ["nice", "-n", LOWEST_PRIORITY, *python_module("bench.replay"), str(self.folder)]
+        with contextlib.suppress(OSError):
+            streams: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            child = subprocess.Popen(command, start_new_session=True, **streams)
+            for end in (child.wait, child.kill):  # the last one is called first
+                self._pages.callback(end)
+            threading.Thread(target=self._read_others, args=(child.stdout,), daemon=True).start()
+
+    def _read_others(self, lines: IO[bytes]) -> None:
+        with lines, contextlib.suppress(msgspec.DecodeError):  # the last line may be cut
+            for line in lines:
+                self._others.append(msgspec.json.decode(line))
 
     def _page(self, state: RunState) -> dict[str, Any]:
         """Return the state of the live page. It is called in threads of the web server."""
         with state.lock:
-            more = {"stages": state.stages(), "letters": len(state.dead_letters)}
+            more = {"stages": state.stages(), "letters": len(state.dead_letters), "others": self._others[:]}
             return snapshot(state, now_us(), phase=self._phase, **head_of(self.info), **more)
 
     def _until_ready(self, stack: Stack, screen: Screen) -> None:

@@ -14,7 +14,7 @@ from autoscaler.live.metrics import JOURNAL_BYTES, JOURNAL_LOST, Metrics
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.ports import NotReadyError
-from autoscaler.records import GroupStatus, decision_record, not_ready_record
+from autoscaler.records import EventAges, GroupStatus, decision_record, not_ready_record
 from contracts.clock import monotonic_s, wall_offset_s
 from contracts.connection import Connection
 from contracts.journal import JournalEncoder, JournalEntry, TickRecord
@@ -111,6 +111,7 @@ class LiveJournal:
         self._record, self._status, self._policy, self._problems = record, status, policy, problems
         self._act, self._say, self._stamp_us, self._clock = act, say, stamp_us, clock
         self._tick = 0
+        self._ages = EventAges()
         self.observed: Callable[[GroupObservation], None] = lambda _: None
         """Gets each observation on which a decision was made."""
         self.recent: deque[TickRecord] = deque(maxlen=MAX_RECENT_DECISIONS)
@@ -126,7 +127,8 @@ class LiveJournal:
         if decision.action is not Action.NO_CHANGE:
             self._say(decision.reason)
             comparison = encode(decision.comparison)
-        create = partial(decision_record, observation, decision, epoch=self._status().epoch)
+        found = observation, decision, self._ages.observe(observation)
+        create = partial(decision_record, *found, epoch=self._status().epoch)
         self._record_tick(observation.at_s, create, comparison)
 
     def record_not_ready(self, missing: NotReadyError) -> None:

@@ -1,4 +1,4 @@
-"""Measures a group from outside: its members, its lag in seconds, and the service rate of a member."""
+"""Measures a group from outside: its members, and the service rate of a member."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,6 @@ from contracts.preflight import client_config
 
 Floats = NDArray[np.float64]
 
-MAX_READINGS: Final = 900
 MIN_BUSY_LAG_S: Final = 2.0
 """A member counts as busy between two commits if its lag after both exceeds this many seconds of its own rate."""
 MAX_SAMPLES: Final = 50
@@ -65,25 +64,6 @@ def readers_of(topic: str, places: Mapping[str, Sequence[TopicPartition]]) -> di
     own = {member: frozenset(at.partition for at in held if at.topic == topic) for member, held in places.items()}
     idle_count = any(own.values()) or not any(places.values())
     return {member: read for member, read in own.items() if read or (idle_count and not places[member])}
-
-
-class LagClock:
-    """Measures the age of the oldest uncommitted event: the time since the end offset passed that event."""
-
-    def __init__(self) -> None:
-        self._readings: deque[tuple[float, Floats]] = deque(maxlen=MAX_READINGS)
-
-    def observe(self, at_s: float, ends: Floats) -> None:
-        """Add the end offsets of one reading. If the number of partitions has changed, drop the earlier readings."""
-        if self._readings and len(self._readings[-1][1]) != len(ends):
-            self._readings.clear()
-        self._readings.append((at_s, ends.copy()))
-
-    def oldest_age_s(self, committed: Floats) -> float:
-        """Return the age of the oldest uncommitted event, seconds, but at most the age of the oldest reading."""
-        at_s, ends = (np.array(column) for column in zip(*self._readings, strict=True))
-        behind = [number for number, offset in enumerate(committed.tolist()) if offset < ends[-1, number] - 0.5]
-        return max((float(at_s[-1] - np.interp(committed[n], ends[:, n], at_s)) for n in behind), default=0.0)
 
 
 class CommittedRates:

@@ -12,7 +12,7 @@ import numpy as np
 
 from autoscaler.live.kafka import DEADLINE_S
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.measurements import CommittedRates, Floats, LagClock, MemberReader
+from autoscaler.live.measurements import CommittedRates, MemberReader
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError, read_plans
 from autoscaler.live.problems import Problems, first_few
@@ -21,7 +21,7 @@ from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, Re
 from autoscaler.packing.owners import round_robin
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import NotReadyError
-from autoscaler.records import GroupStatus
+from autoscaler.records import EventAges, Floats, GroupStatus
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.metrics import gauge
@@ -83,7 +83,7 @@ class ObservedGroup:
         """End offset of each partition minus its committed offset at the first reading."""
         self._waiting: Floats = np.zeros(0)
         """Lag of each partition in the model, events."""
-        self._clock = LagClock()
+        self._ages = EventAges()
         self.actual, self.would_be = Account(), Account()
 
     @classmethod
@@ -128,7 +128,7 @@ class ObservedGroup:
         passed_s = at_s - (at_s if self._at_s is None else self._at_s)
         arrived = np.array([load.arrival_rate for load in partitions]) * passed_s
         self._ends, self._at_s = self._ends + arrived, at_s
-        self._clock.observe(at_s, self._ends)
+        self._ages.add(at_s, partitions, self._loads.recent)
         if owned is not None and not self._loads.missing_data:
             known = {member: read - self._loads.without_commit for member, read in owned.items()}
             self._rates.observe(at_s, known, self._ends - lags, lags)
@@ -143,8 +143,8 @@ class ObservedGroup:
             self._ready_s, self._began_s, passed_s = dict.fromkeys(self.plan.replicas, at_s), at_s, 0.0
         self._serve(at_s, passed_s, arrived, rate)
         self.actual.replicas, self.would_be.replicas = len(owned), self.plan.count
-        self.actual.lag_s = self._clock.oldest_age_s(self._ends - lags)
-        self.would_be.lag_s = self._clock.oldest_age_s(self._ends - self._waiting)
+        self.actual.lag_s = max(self._ages.of(lags), default=0.0)
+        self.would_be.lag_s = max(self._ages.of(self._waiting), default=0.0)
         self.actual.book(passed_s, self._settings.latency_target_s + self.unknown_s)
         self.would_be.book(passed_s, self._settings.latency_target_s)
         return self._observed(at_s, partitions, rate)

@@ -147,7 +147,8 @@ def html_answer(config: str = '{"live":true,"runs":[]}') -> Answer:
     report = find_spec("report")
     folder = Path(report.origin or "").parent / "page" if report else Path()
     files = {"uplot css": "vendor/uPlot.min.css", "base": "base.css", "css": "live.css"}
-    files |= {"uplot js": "vendor/uPlot.iife.min.js", "charts": "charts.js", "js": "live.js"}
+    files |= {"uplot js": "vendor/uPlot.iife.min.js", "charts": "charts.js", "lanes": "lanes.js", "costs": "costs.js"}
+    files["js"] = "live.js"
     text = (folder / "live.html").read_text(encoding="utf-8").replace("/* config */", config.replace("<", "\\u003c"))
     for mark, name in files.items():
         text = text.replace(f"/* {mark} */", (folder / name).read_text(encoding="utf-8"))

@@ -31,7 +31,7 @@ def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
         "policy": newest.policy if newest else "",
         "service_rate": round(tick.service_rate, 2) if tick else 0,
         "ready": newest.ready_replicas if newest else 0,
-        "cost_s": round(state.cost_s, 1),
+        "cost_s": round(state.cost_at(now_us), 1),
         "epoch": newest.epoch if newest else 0,
         "pause_ms": round(state.longest_pause_s * 1e3),
         "problems": list(state.problems),
@@ -50,17 +50,13 @@ def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
 
 
 def _partitions(state: LiveState) -> dict[str, list[Any]]:
-    """Return partition → owner, arrival rate, lag, and predicted wait of its newest event in ms."""
+    """Return partition → owner, arrival rate, lag, and age of its oldest waiting event in ms."""
     loads = {one.partition: one for one in state.tick.partitions} if state.tick else {}
-    waiting: dict[str, int] = {}
-    for number, owner in state.owners.items():
-        waiting[owner] = waiting.get(owner, 0) + (loads[number].lag if number in loads else 0)
-    service_rate = state.tick.service_rate if state.tick else 0.0
-    rows = {}
+    rows: dict[str, list[Any]] = {}
     for number, owner in sorted(state.owners.items()):
-        rate, lag = (loads[number].arrival_rate, loads[number].lag) if number in loads else (0.0, 0)
-        wait_s = waiting[owner] / service_rate if service_rate and lag > 0 else 0.0
-        rows[str(number)] = [owner, round(rate, 1), lag, round(wait_s * 1e3)]
+        load = loads.get(number)
+        seen = [round(load.arrival_rate, 1), load.lag, round(load.oldest_s * 1e3)] if load else [0.0, 0, 0]
+        rows[str(number)] = [owner, *seen]
     return rows
 
 

@@ -46,7 +46,9 @@ class LiveState:
     first_us: int | None = None
     """Time of the first entry, µs since 1970."""
     cost_s: float = 0.0
-    """Requested replicas, summed over the time between ticks: replica-seconds."""
+    """Requested replicas, summed over the time until the newest tick: replica-seconds."""
+    counted_us: tuple[int, int] = (0, 2**63)
+    """Begin and end of the time whose cost is counted, µs since 1970."""
     plans: deque[PlanWritten] = field(default_factory=lambda: deque(maxlen=HISTORY))
     """The newest plans, without their assignment."""
     is_assigned: bool = False
@@ -79,6 +81,13 @@ class LiveState:
     def problems(self) -> tuple[str, ...]:
         """Problems that the autoscaler reported at its newest tick."""
         return self.newest.problems if self.newest else ()
+
+    def cost_at(self, now_us: int) -> float:
+        """Return the cost until a time after the newest tick, replica-seconds."""
+        if self.newest is None:
+            return 0.0
+        begin_us, end_us = max(self.newest.at_us, self.counted_us[0]), min(now_us, self.counted_us[1])
+        return self.cost_s + self.newest.requested_replicas * max(0, end_us - begin_us) / 1e6
 
     def record_latency(self, done_us: int, latency_s: float) -> None:
         """Record one latency."""
@@ -128,9 +137,7 @@ class LiveState:
         self.decisions.record(entry)
 
     def _record_tick(self, tick: TickRecord) -> None:
-        if self.newest is not None:
-            self.cost_s += self.newest.requested_replicas * max(0, tick.at_us - self.newest.at_us) / 1e6
-        self.newest = tick
+        self.cost_s, self.newest = self.cost_at(tick.at_us), tick
         if not tick.partitions:
             return
         self.tick = tick

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from autoscaler.controller import Controller
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError, Policy, urgent_of
-from autoscaler.records import decision_record, not_ready_record
+from autoscaler.records import EventAges, decision_record, not_ready_record
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.observation import OffsetObserver
@@ -99,10 +99,12 @@ class SimulatedJournal:
         self._ticks: list[tuple[int, Callable[..., TickRecord]]] = []
         """(Time in µs, function that creates the record)."""
         self._number = 0
+        self._ages = EventAges()
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with its observation."""
-        self._add(partial(decision_record, observation, decision, epoch=self._group.epoch))
+        oldest_s = self._ages.observe(observation) if self._keep else ()
+        self._add(partial(decision_record, observation, decision, oldest_s, epoch=self._group.epoch))
 
     def record_not_ready(self, missing: NotReadyError) -> None:
         """Record that no decision was possible because a value was unknown."""

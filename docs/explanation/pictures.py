@@ -33,11 +33,15 @@ text { font: 12px sans-serif; fill: #24292f } .title { font-size: 14px; font-wei
 
 @dataclass(frozen=True)
 class Simulated:
-    """A finished run: its figures, its events as (intended s, latency s), and (second, owners) of each tick."""
+    """A finished run: its figures, its events as (intended s, latency s), and (second, owners) of each tick.
+
+    rates: events/s of each partition, by tick.
+    """
 
     figures: dict[str, Any]
     events: list[tuple[float, float]]
     owners: list[tuple[float, list[str]]]
+    rates: list[list[float]]
 
 
 def simulate(*arguments: str) -> Simulated:
@@ -53,6 +57,7 @@ def simulate(*arguments: str) -> Simulated:
         json.loads(printed),
         [(intended / 1e6, (done - intended) / 1e6) for intended, done in times],
         [(tick["at_us"] / 1e6, [load["owner"] for load in tick["partitions"]]) for tick in ticks],
+        [[load["arrival_rate"] for load in tick["partitions"]] for tick in ticks],
     )
 
 

@@ -1,6 +1,6 @@
 const config = JSON.parse(document.getElementById("config").textContent);
 const $ = id => document.getElementById(id);
-const KEPT_FRAMES = 7200, WINDOW_S = 60, SLIDE_MS = 400, MAX_BLOCKS = 300, GAP_PX = 2;
+const KEPT_FRAMES = 7200, WINDOW_S = 60;
 // Texts come from records. They are set as text, never as HTML.
 const make = (tag, name, text) => {
   const element = document.createElement(tag);
@@ -12,114 +12,6 @@ const setText = (element, text) => { if (element.textContent !== text) element.t
 const number = (value, digits = 0) => value.toLocaleString("en", { maximumFractionDigits: digits });
 const percent = share => `${(Math.floor(share * 1e5) / 1e3).toLocaleString("en")} %`; // never rounded up to 100 %
 const natural = new Intl.Collator("en", { numeric: true }).compare;
-const isStill = matchMedia("(prefers-reduced-motion: reduce)");
-
-// Replicas as lanes, partitions as blocks that slide from lane to lane.
-class Lanes {
-  constructor() {
-    this.box = make("div", "run");
-    this.title = this.box.appendChild(make("h3"));
-    this.list = this.box.appendChild(make("ul", "lanes"));
-    this.replicas = new Map();
-    this.blocks = new Map();
-    this.owner = {};
-  }
-  draw(state, title) {
-    setText(this.title, title);
-    this.title.hidden = !title;
-    const partitions = Object.entries(state.partitions ?? {}), names = Object.keys(state.replicas ?? {}).sort(natural);
-    if (partitions.length > MAX_BLOCKS) return this.drawStrip(partitions, names, state);
-    const load = {}, held = {};
-    for (const [, [owner, rate]] of partitions) {
-      load[owner] = (load[owner] ?? 0) + rate;
-      held[owner] = (held[owner] ?? 0) + 1;
-    }
-    const mu = state.service_rate || Math.max(1, ...Object.values(load)), top = Math.max(1.25, ...Object.values(load).map(rate => rate / mu));
-    const isMoving = partitions.some(([number, [owner]]) => this.owner[number] !== undefined && this.owner[number] !== owner);
-    const before = isMoving && !isStill.matches ? new Map([...this.blocks].map(([key, block]) => [key, block.getBoundingClientRect()])) : new Map();
-    this.list.classList.toggle("many", names.length > 12);
-    for (const [name, lane] of this.replicas) if (!names.includes(name) && !held[name]) { lane.remove(); this.replicas.delete(name); }
-    for (const name of names) this.drawReplica(name, state, load[name] ?? 0, held[name] ?? 0, mu, top);
-    names.forEach((name, place) => {
-      const lane = this.replicas.get(name);
-      if (this.list.children[place] !== lane) this.list.insertBefore(lane, this.list.children[place] ?? null);
-    });
-    const tall = this.list.querySelector(".stack")?.clientHeight || 300;
-    for (const [number, row] of partitions) this.drawBlock(number, row, state, mu, top, tall);
-    for (const [number, block] of this.blocks) if (!(number in (state.partitions ?? {}))) { block.remove(); this.blocks.delete(number); }
-    for (const [number, from] of before) this.slide(this.blocks.get(number), from);
-    if (!this.list.querySelector(".block[tabindex='0']")) this.list.querySelector(".block")?.setAttribute("tabindex", "0");
-  }
-  drawReplica(name, state, rate, held, mu, top) {
-    let lane = this.replicas.get(name);
-    if (!lane) {
-      lane = make("li", "replica");
-      lane.dataset.replica = name;
-      lane.append(make("p", "head", name), make("p", "head"), make("div", "stack"));
-      this.replicas.set(name, lane);
-    }
-    const [phase, since] = state.replicas[name];
-    const left = Math.max(0, since / 1e6 + state.startup_s - state.now_us / 1e6);
-    const words = { starting: state.startup_s && left > 0 ? `ready in ${left.toFixed(1)} s` : "starting", ready: `${number(100 * rate / mu)} % of μ`, draining: "draining", dead: "dead" };
-    lane.className = `replica ${phase}`;
-    setText(lane.children[1], words[phase] ?? phase);
-    lane.children[2].style.setProperty("--mu", `${100 / top}%`);
-    lane.setAttribute("aria-label", `${name}: ${phase}, ${number(100 * rate / mu)} % of its service rate, ${held} partitions`);
-  }
-  drawBlock(key, [owner, rate, lag, wait], state, mu, top, tall) {
-    const stack = this.replicas.get(owner)?.children[2];
-    let block = this.blocks.get(key);
-    if (!block) {
-      block = make("button", "block calm");
-      Object.assign(block, { type: "button", tabIndex: -1 });
-      block.dataset.partition = key;
-      block.setAttribute("aria-pressed", "false");
-      this.blocks.set(key, block);
-    }
-    if (!stack) block.remove();
-    else if (block.parentElement !== stack) {
-      const next = [...stack.children].find(other => +other.dataset.partition > +key);
-      stack.insertBefore(block, next ?? null);
-    }
-    block.classList.toggle("calm", wait < 500 * state.target_s);
-    block.classList.toggle("warm", wait >= 500 * state.target_s && wait < 1000 * state.target_s);
-    block.classList.toggle("hot", wait >= 1000 * state.target_s);
-    const height = tall * rate / mu / top - GAP_PX;
-    block.style.setProperty("--h", `${Math.max(2, height).toFixed(1)}px`);
-    block.style.fontSize = `${Math.min(11.5, height - 1).toFixed(1)}px`;
-    setText(block, height < 8 ? "" : `p${key} ${number(rate)}`);
-    block.setAttribute("aria-label", `partition ${key} of ${owner || "no replica"}: ${number(rate)} events/s, ${lag} waiting`);
-    block.title = block.getAttribute("aria-label");
-    if (this.owner[key] !== undefined && this.owner[key] !== owner) {
-      block.classList.add("flash");
-      setTimeout(() => block.classList.remove("flash"), Math.max(900, state.pause_ms ?? 0));
-    }
-    this.owner[key] = owner;
-  }
-  slide(block, from) {
-    if (!block?.isConnected || !from.width) return;
-    const to = block.getBoundingClientRect(), dx = from.left - to.left, dy = from.top - to.top;
-    if (Math.abs(dx) + Math.abs(dy) > 1)
-      block.animate([{ transform: `translate(${dx}px, ${dy}px)`, zIndex: 2 }, { transform: "none", zIndex: 2 }], { duration: SLIDE_MS, easing: "cubic-bezier(.3, 0, .2, 1)" });
-  }
-  drawStrip(partitions, names, { target_s }) {
-    if (!this.strip) {
-      this.strip = make("canvas", "strip");
-      this.strip.setAttribute("role", "img");
-      this.list.replaceWith(this.strip);
-    }
-    const rows = new Map(names.map((name, row) => [name, row])), tall = 10;
-    Object.assign(this.strip, { width: partitions.length, height: tall * Math.max(1, names.length) });
-    const pen = this.strip.getContext("2d"), target = 1000 * target_s, paint = [css("calm"), css("warm"), css("hot")];
-    pen.fillStyle = css("grid");
-    names.forEach((_, row) => pen.fillRect(0, row * tall + tall - 1, partitions.length, 1));
-    partitions.forEach(([, [owner, , , wait]], column) => {
-      pen.fillStyle = paint[wait < target / 2 ? 0 : wait < target ? 1 : 2];
-      if (rows.has(owner)) pen.fillRect(column, rows.get(owner) * tall, 1, tall - 1);
-    });
-    this.strip.setAttribute("aria-label", `${partitions.length} partitions (left to right) on ${names.length} replicas (top to bottom)`);
-  }
-}
 
 const timeOf = at => (at < -.01 ? "−" : "") + clock(Math.round(Math.abs(at) * 100) / 100);
 
@@ -135,17 +27,19 @@ function merge(into, patch) {
 
 // A run: its patches by time, and the state at a cursor.
 class Run {
-  constructor() { Object.assign(this, { frames: [], base: {}, state: {}, at: -1, lanes: new Lanes() }); }
+  constructor() { Object.assign(this, { frames: [], base: {}, state: {}, at: -1, costs: [], lanes: new Lanes() }); }
   get origin() { return (this.start_us ?? (this.state.first_us || this.state.now_us || 0)) / 1e6; }
   get first() { return this.frames.length ? this.frames[0].us / 1e6 - this.origin : 0; }
   get last() { return this.frames.length ? this.frames.at(-1).us / 1e6 - this.origin : 0; }
   restart(state) {
-    Object.assign(this, { frames: [], base: {}, state: {}, at: -1, start_us: undefined });
+    Object.assign(this, { frames: [], base: {}, state: {}, at: -1, costs: [], start_us: undefined });
     this.push(state);
   }
   push(patch) {
     this.start_us = patch.start_us ?? this.start_us;
     this.frames.push({ us: patch.now_us ?? this.frames.at(-1).us, patch });
+    if (patch.cost_s !== undefined) this.costs.push([this.frames.at(-1).us / 1e6, patch.cost_s / 60]);
+    if (this.costs.length > KEPT_FRAMES) this.costs.shift();
     if (this.frames.length > KEPT_FRAMES) {
       for (const frame of this.frames.splice(0, KEPT_FRAMES / 10)) merge(this.base, structuredClone(frame.patch));
       Object.assign(this, { state: structuredClone(this.base), at: -1 });
@@ -264,7 +158,6 @@ function drawCharts(now) {
   const order = [...merged].sort((a, b) => a[0] - b[0]);
   charted.arrivals.setData([order.map(one => one[0]), ...[0, 1, 2, 3].map(k => order.map(one => one[1][k]))]);
   charted.replicas.setData([[...ticks.map(one => one[0]), end], ...[4, 2, 3].map(k => [...ticks.map(one => one[1][k]), ticks.at(-1)?.[1][k] ?? null])]);
-  setText($("cost"), `so far: ${number(now.cost_s / 60, 1)} replica-minutes`);
 }
 
 const WORDS = { up: "scale out", down: "scale in", reassign: "move partitions", "no-change": "no change" };
@@ -322,6 +215,7 @@ function draw() {
     drawHead(now);
     drawStages(now);
     drawCharts(now);
+    drawCosts(runs[0]);
     drawDecisions(now);
     drawPartition(now);
     Object.assign($("scrub"), { min: runs[0].first, max: Math.max(runs[0].first, runs[0].last), value: cursor });
@@ -370,7 +264,8 @@ $("runs").addEventListener("click", event => {
 
 // Sources: a live process streams patches; a finished run is loaded whole.
 async function load(run, { file }) {
-  const { frames } = await (await fetch(file)).json();
+  const { frames, others } = await (await fetch(file)).json();
+  run.others = others ?? [];
   run.restart(frames[0][1]);
   frames.slice(1).forEach(([, patch]) => run.push(patch));
   run.seek(run.first);
@@ -408,6 +303,8 @@ $("others").hidden = $("compare").options.length < 2;
 if (config.live) listen();
 else load(runs[0], config.runs[0]).then(() => {
   cursor = runs[0].first;
+  const { simulated: address, whatif } = config.runs[0];
+  if (address) { offerTries(runs[0], address, whatif); loadOthers(runs[0], address); }
   if (config.runs.length > 1) { $("compare").value = "1"; $("compare").dispatchEvent(new Event("change")); }
   draw();
 });

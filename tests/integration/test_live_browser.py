@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from axe_core_python.selenium import Axe
 from chromium import chromium, console_errors, needs_chromium, open_page
@@ -12,15 +14,27 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+from bench.scenario import load_scenario
+from bench.simulation.folder import write_run
+from bench.simulation.run import run_scenario
+from bench.simulation.sent_events import build_events
 from contracts.journal import ReplicaChange
 from contracts.pages import WebServer
-from tailpack.view import DEMO, Viewer, load_recordings
+from tailpack.provenance import describe_simulated
+from tailpack.view import DEMO, Recording, Simulations, Viewer, frames_of, load_recordings
 
 pytestmark = needs_chromium
 HOSTILE = "<script>document.title = 'taken over'</script>"
 OWNERS = """
 return Object.fromEntries([...document.querySelector('.run').querySelectorAll('.block')].map(
     block => [block.dataset.partition, block.closest('.replica').dataset.replica]));
+"""
+COSTS = "return [...document.querySelectorAll('#costs tr')].map(row => [...row.children].map(one => one.textContent))"
+COUNT_FRAMES = """
+window.gaps = [];
+let before = performance.now();
+const next = at => { gaps.push(at - before); before = at; requestAnimationFrame(next); };
+requestAnimationFrame(next);
 """
 TEXTS = "return [...document.querySelectorAll('#decisions summary')].map(one => one.textContent).join()"
 COUNT_SLIDES = """
@@ -99,6 +113,31 @@ def test_a_moved_block_slides(browser: Any) -> None:
         wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
 
 
+def test_frames_are_drawn_while_many_partitions_move(browser: Any, request: Any) -> None:
+    """Frames per second are recorded and not asserted."""
+    story = Story(partitions=100)
+    replicas = [f"payment-{number}" for number in range(30)]
+    for name in replicas[1:]:
+        story.state.record_entry(changed(1, name, ReplicaChange.READY))
+    story.plan_for({number: replicas[number % 30] for number in range(100)})
+    with shown(browser, story.serve()):
+        motion = {"name": "prefers-reduced-motion", "value": "no-preference"}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
+        wait(browser, lambda: owners(browser) == story.owners)
+        browser.execute_script(COUNT_FRAMES)
+
+        def move() -> bool:
+            story.tick()
+            story.plan_for({number: replicas[(number + story.epoch) % 30] for number in range(100)})
+            return bool(browser.execute_script("return gaps.length >= 300"))
+
+        wait(browser, move)
+        gaps = sorted(browser.execute_script("return gaps"))
+        figures = ("frames_per_s", 1000 * len(gaps) / sum(gaps)), ("frame_ms_p99", gaps[len(gaps) * 99 // 100])
+        request.node.user_properties += figures
+        wait(browser, lambda: owners(browser) == story.owners)
+
+
 def test_the_page_reconnects_after_the_process_was_restarted(browser: Any) -> None:
     story, again = Story(), Story(partitions=3)
     first = story.serve()
@@ -146,4 +185,43 @@ def test_a_recording_is_replayed_to_any_time_beside_another_run(browser: Any) ->
         wait(browser, lambda: play.get_attribute("aria-label") == "Play")  # it is at the end
         titles = [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".run h3")]
         assert [title.partition(":")[0] for title in titles] == ["tail-aware", "keda-hpa"]
+        costs = [name for name, *_ in browser.execute_script(COSTS)]
+        assert costs == ["recorded", "algorithm-2", "keda-hpa", "overprovisioned"]
         assert Axe().run(browser)["violations"] == []
+
+
+def test_other_policies_and_changed_settings_are_simulated_for_a_run(browser: Any, tmp_path: Path) -> None:
+    scenario = load_scenario("steady-150", {"duration_s": 20, "policy": "linear"})
+    sent, folder = build_events(scenario), tmp_path / "steady"
+    run, result = run_scenario(scenario, sent)
+    write_run(folder, run, describe_simulated(scenario, sent, run.drained_us, folder))
+    recording = Recording("steady", frames_of(folder))
+    simulations = Simulations(folder, recording)
+    server = WebServer(Viewer([recording], {0: simulations}).respond, 0)
+    server.start()
+
+    def rows() -> dict[str, list[str]]:
+        return {name: figures[1:] for name, *figures in browser.execute_script(COSTS)}
+
+    def figures(query: str) -> list[str]:
+        found = msgspec.json.decode(simulations.answer(query).body)
+        return [
+            f"{int(1e5 * found['in_time'][-1]) / 1e3:g} %",
+            f"{found['replica_minutes'][-1]:.1f}".removesuffix(".0"),
+        ]
+
+    with shown(browser, server, width=900):
+        wait(browser, lambda: [*rows()] == ["recorded", "tail-aware", "algorithm-2", "keda-hpa"])
+        browser.execute_script(SCRUB, "20")
+        wait(browser, lambda: rows()["keda-hpa"] == figures("policy=2"))
+        assert float(rows()["recorded"][1]) == pytest.approx(result.replica_minutes, abs=0.11)
+        slider = browser.find_element(By.NAME, "replicas")
+        assert slider.get_attribute("aria-valuetext") == "by the policy"
+        slider.send_keys(Keys.ARROW_RIGHT)
+        wait(browser, lambda: rows().get("what if") == figures("replicas=1"))
+        assert Axe().run(browser)["violations"] == []
+        browser.find_element(By.NAME, "startup_ms").send_keys(Keys.ARROW_RIGHT)
+        wait(browser, lambda: rows()["what if"] == figures("replicas=1&startup_ms=100"))
+        browser.find_element(By.CSS_SELECTOR, "#whatif button").click()
+        wait(browser, lambda: "what if" not in rows())
+        assert slider.get_attribute("aria-valuetext") == "by the policy"

@@ -6,20 +6,30 @@ import urllib.request
 from collections.abc import Iterator
 from functools import partial
 from itertools import count, islice
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 from live_story import SECOND, changed, plan, tick
+from small_report import small_run
 
 from autoscaler.live.web import PAGES, Source, respond
 from autoscaler.page.feed import KEPT_DIFFERENCES, MAX_ENTRIES, EntryFeed, Feed, html_answer
 from autoscaler.page.snapshot import difference, snapshot
 from autoscaler.page.state import LiveState
 from contracts import pages
-from contracts.journal import ExpectedArrivals, JournalEntry, PlanAlternative, ReplicaChange, TickRecord
+from contracts.journal import (
+    ExpectedArrivals,
+    JournalEntry,
+    PartitionState,
+    PlanAlternative,
+    ReplicaChange,
+    TickRecord,
+)
 from contracts.pages import Answer, WebServer
+from tailpack.view import Recording, Simulations
 
 
 def report(at_s: float, latencies: tuple[int, ...], incarnation: str) -> Any:
@@ -64,6 +74,15 @@ def test_equal_decisions_are_one_row_and_a_change_has_moves_alternatives_and_lat
 
 def test_a_tick_has_arrivals_needed_replicas_and_the_forecast_as_rates() -> None:
     assert folded(SCALE_OUT, 4)["ticks"]["4000"] == [60.0, 18, 1, 1, 2, 60.0, 50.0, 75.0, 2.0]
+
+
+def test_a_partition_has_the_age_of_its_oldest_event_and_costs_are_counted_while_the_load_lasts() -> None:
+    state = LiveState(latency_target_s=0.5, counted_us=(2 * SECOND, 4 * SECOND))
+    loads = (PartitionState(partition=0, arrival_rate=30.0, lag=9, owner="payment-0", oldest_s=0.3),)
+    for second in range(7):
+        state.record_entry(tick(second, partitions=loads, requested_replicas=2))
+    found = snapshot(state, 6 * SECOND)
+    assert (found["partitions"], found["cost_s"]) == ({"0": ["payment-0", 30.0, 9, 300]}, 4.0)
 
 
 def test_a_dead_replica_is_shown_for_some_seconds_and_one_that_no_plan_names_is_draining() -> None:
@@ -187,3 +206,13 @@ def test_a_stream_outlives_the_deadline_of_other_requests(server: WebServer, mon
         monkeypatch.setattr(pages, "monotonic_s", lambda: now_s)
         server.service_actions()
         assert client.recv(100_000)
+
+
+@pytest.mark.parametrize("query", ["replicas=x", "replicas=-1", "policy", "speed=2"])
+def test_a_query_that_names_no_setting_of_the_page_is_refused(tmp_path: Path, query: str) -> None:
+    assert Simulations(small_run(tmp_path / "run"), Recording("", [])).answer(query).status.startswith("400")
+
+
+def test_code_that_a_run_names_is_not_executed_and_the_answer_says_why(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "run", policy="./mine.py")
+    assert b"mine.py is code" in Simulations(folder, Recording("", [])).answer("latency_ms=100").body

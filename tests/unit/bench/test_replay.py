@@ -10,7 +10,16 @@ import recorded_runs
 from small_report import small_run
 
 from bench import BenchError
-from bench.replay import OTHER_POLICIES, measure, read_run, replay, scenario_of, simulate_again, simulate_other_policies
+from bench.replay import (
+    OTHER_POLICIES,
+    Replay,
+    measure,
+    read_run,
+    replay,
+    scenario_of,
+    simulate_again,
+    simulate_other_policies,
+)
 from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo
 
@@ -98,6 +107,11 @@ def test_other_policies_are_simulated_on_the_events_of_a_live_or_simulated_run(f
     found = simulate_other_policies(folder)
     assert [one.policy for one in found] == [policy for policy in OTHER_POLICIES if policy != "algorithm-2"]
     assert found[0].replica_minutes == max(one.replica_minutes for one in found), "overprovisioned"
+    so_far = Replay(folder).so_far({"autoscaler.policy": "keda-hpa"})
+    end = found[1].in_sla, found[1].replica_minutes
+    assert (so_far.in_time[-1], so_far.replica_minutes[-1]) == pytest.approx(end, abs=0.01)
+    assert (len(so_far.in_time), so_far.step_s) == (150, 2)
+    assert so_far.replica_minutes == sorted(so_far.replica_minutes)
     info = msgspec.structs.replace(RunInfo.load(folder), world="simulated")
     info.save(tmp_path)
     assert len(simulate_other_policies(tmp_path)) == 2

@@ -16,24 +16,30 @@ from confluent_kafka import TopicPartition
 from kafka_helpers import DEADLINE_S, wait_for
 
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.measurements import CommittedRates, LagClock, readers_of
+from autoscaler.live.measurements import CommittedRates, readers_of
 from autoscaler.live.observed_group import ObservedGroup
 from autoscaler.live.problems import Problems
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, PartitionLoad, Plan, RecentArrivals
 from autoscaler.ports import NotReadyError
+from autoscaler.records import EventAges
 from tailpack.local.ports import free_port
 
 BOTH = {"a": frozenset({0}), "b": frozenset({1})}
 
 
 def test_lag_in_seconds_is_the_age_of_the_oldest_waiting_event() -> None:
-    clock = LagClock()
+    ages, loads = EventAges(), [PartitionLoad(0, 100.0, 0), PartitionLoad(1, 50.0, 0)]
     for second in range(11):
-        clock.observe(float(second), np.array([100.0 * second, 50.0 * second]))
-    assert clock.oldest_age_s(np.array([1000.0, 500.0])) == 0
-    assert clock.oldest_age_s(np.array([750.0, 500.0])) == pytest.approx(2.5)
-    assert clock.oldest_age_s(np.array([900.0, 0.0])) == pytest.approx(10)
+        ages.add(float(second), loads, None)
+    assert ages.of(np.array([0.0, 0.0])).tolist() == [0, 0]
+    assert ages.of(np.array([250.0, 500.0])) == pytest.approx([2.5, 10])
+    burst = np.zeros((10, 2), np.int64)
+    burst[7] = 20
+    ages.add(11.0, loads, RecentArrivals(0.1, burst))
+    assert ages.of(np.array([20.0, 10.0])) == pytest.approx([0.3, 0.25]), "by the slot of the burst"
+    ages.add(12.0, loads[:1], None)
+    assert ages.of(np.array([1000.0])) == pytest.approx([1]), "the topic has another number of partitions"
 
 
 def test_only_a_member_with_lag_shows_its_service_rate() -> None:
@@ -67,15 +73,12 @@ class Loads(LoadReader):
 
     def __init__(self, rate: float, commits: bool) -> None:
         self.at_s, self._rate, self._commits, self._lag = 0.0, rate, commits, 0.0
-        self.missing_data, self.without_commit = "", frozenset[int]()
+        self.missing_data, self.without_commit, self.recent = "", frozenset[int](), None
 
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
         self.at_s += 1
         self._lag += 0 if self._commits or self.at_s == 1 else self._rate
         return self.at_s, tuple(PartitionLoad(one, self._rate, int(self._lag)) for one in range(2))
-
-    def recent(self) -> RecentArrivals | None:
-        return None
 
 
 def group(loads: Loads, members: dict[str, frozenset[int]] | None = None, rate: float = 100.0) -> ObservedGroup:

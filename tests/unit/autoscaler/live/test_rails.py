@@ -70,7 +70,7 @@ def decided(wanted: int, replicas: int, **limits: int) -> Any:
 
 def test_steps_are_limited_and_the_record_says_by_what_and_what_was_wanted() -> None:
     decision = decided(8, 2, max_step_up=3)
-    record = decision_record(seen([10] * 8, replicas=2), decision, epoch=1, at_us=1, tick=1, policy="wants")
+    record = decision_record(seen([10] * 8, replicas=2), decision, [0.0] * 8, epoch=1, at_us=1, tick=1, policy="wants")
     assert (record.planned_replicas, record.rails, record.uncapped) == (5, ("max", "max_step_up"), 8)
     assert decided(1, 5, max_step_down=1).plan.count == 4
     free = decided(4, 2, max_step_up=3)

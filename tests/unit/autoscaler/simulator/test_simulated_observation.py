@@ -5,6 +5,9 @@ import pytest
 from unit.autoscaler.simulator.worlds import Story
 
 from autoscaler.simulator.settings import ServiceSettings
+from bench.scenario import load_scenario
+from bench.simulation.run import run_scenario
+from contracts.journal import TickRecord
 from contracts.rebalance_protocol import RebalanceProtocol
 
 SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
@@ -62,3 +65,18 @@ def test_the_rate_of_a_replica_that_becomes_slow_is_learned():
     seen = [[one.service_rate for one in story.at(1000 * second).observe().replicas] for second in range(1, 10)]
     assert seen[3] == [None, None], "equal until 4 s"
     assert seen[8] == [None, pytest.approx(500, rel=0.3)], "normally 1,000; older events count less and less"
+
+
+def test_the_journal_has_the_age_of_each_oldest_waiting_event():
+    """One replica is overloaded. Within an interval ages are exact to a slot of 0.1 s, before to an interval."""
+    scenario = load_scenario("steady-150", {"policy": "static-1", "duration_s": 12, "service_time_s": 0.008})
+    run, _ = run_scenario(scenario)
+    events, seen = run.events, list[float]()
+    for tick in (one for one in run.entries() if isinstance(one, TickRecord)):
+        waits = (events.intended_us < tick.at_us) & (events.done_us > tick.at_us)
+        for load in tick.partitions:
+            times_us = events.intended_us[waits & (events.partition == load.partition)]
+            age_s = (tick.at_us - times_us.min()) / 1e6 if len(times_us) else 0.0
+            assert load.oldest_s == pytest.approx(age_s, abs=0.101 if age_s < 1 else 1.001)
+            seen.append(load.oldest_s)
+    assert max(seen) > 1

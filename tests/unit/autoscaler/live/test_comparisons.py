@@ -1,6 +1,6 @@
-"""A live journal has what the policy compared for each change, and the comparison leads to the same plan again.
+"""A journal has what the policy compared for each change, and the comparison leads to the same plan again.
 
-tests/golden/journal.jsonl was recorded by `tailpack run`; it has only changes and their plans.
+tests/golden/journal.jsonl was recorded from w1, simulated; it has only changes and their plans.
 """
 
 import zlib

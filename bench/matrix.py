@@ -215,7 +215,7 @@ def run_jobs(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple
                 child.terminate()
             pool.shutdown(cancel_futures=True)
         for job in (*running.values(), *waiting) if alone else ():
-            yield job, {FAILED: "its process died twice; if memory is full, use fewer --processes"}
+            yield job, {FAILED: "its process died twice: it takes too long, or memory is full (use fewer --processes)"}
 
 
 def _row(work: Work, job: Job) -> Row:

@@ -43,8 +43,8 @@ REPLICA_MINUTES_SHARE: Final = 0.03
 COUNTS: Final = ("scale_ups", "scale_downs", "reassignments", "moved_partitions")
 FIGURES: Final = ("events", "in_sla", *RANKS, "replica_minutes", *COUNTS)
 """Figures that are compared, with their names in a report."""
-OTHER_POLICIES: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
-"""A constant count for the peak, the Kubernetes autoscaler with KEDA, and a published policy."""
+OTHER_POLICIES: Final = ("tail-aware", "overprovisioned", "keda-hpa", "algorithm-2")
+"""Our policy, a constant count for the peak, the Kubernetes autoscaler with KEDA, and a published policy."""
 MAX_EVENTS: Final = 3_000_000
 """Maximum number of events for which a report or a page simulates other policies."""
 MAX_STEPS: Final = 240

@@ -90,6 +90,7 @@ def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us
         distribution=percentiles.distribution(ranks["sla"], event_counts.events),
         series=seconds.series(rows, event_counts.done, journal, terms, packing),
         decisions=history.decisions(journal, started_us),
+        no_changes=history.no_changes(journal.ticks, started_us),
         failures=history.failures(journal.changes, started_us),
         breakdowns=percentiles.breakdowns(rows, cells),
         tail=tail,

@@ -4,10 +4,11 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from contracts.journal import JournalEntry, PlanAlternative, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from report.result import Failure, PlanDecision
+from report.result import Failure, NoChange, PlanDecision
 
 MICROSECONDS: Final = 1_000_000
 NO_END: Final = sys.maxsize
@@ -108,6 +109,20 @@ def decisions(journal: Journal, started_us: int) -> tuple[PlanDecision, ...]:
             alternatives=alternatives_of(plan),
         )
         for plan in journal.plans
+    )
+
+
+def no_changes(ticks: Iterable[TickRecord], started_us: int) -> tuple[NoChange, ...]:
+    """Return the ticks that changed nothing; consecutive ones with the same reason become one entry."""
+
+    def decision(tick: TickRecord) -> tuple[str, str]:
+        return tick.action, f"{tick.reason}: {tick.missing}" if tick.missing else tick.reason
+
+    each = ((*key, list(same)) for key, same in groupby(ticks, decision))
+    return tuple(
+        NoChange(at_s=(same[0].at_us - started_us) / MICROSECONDS, ticks=len(same), reason=reason)
+        for action, reason, same in each
+        if action == "no-change"
     )
 
 

@@ -121,6 +121,15 @@ class PlanDecision(msgspec.Struct, frozen=True, kw_only=True):
     """Plans that the policy compared, the chosen one first."""
 
 
+class NoChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Consecutive ticks that changed nothing, all for the same reason."""
+
+    at_s: float
+    """Time of the first one, in seconds since the start of the run; negative before it."""
+    ticks: int
+    reason: str
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A replica that died or could not be started."""
 
@@ -349,6 +358,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, rename={"other_policies"
     distribution: Distribution
     series: Series
     decisions: tuple[PlanDecision, ...]
+    no_changes: tuple[NoChange, ...] = ()
     failures: tuple[Failure, ...]
     breakdowns: Breakdowns = Breakdowns()
     tail: Tail | None = None

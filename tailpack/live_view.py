@@ -12,14 +12,16 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 from rich.text import Text
 
+from autoscaler.page.decisions import NO_CHANGE
 from contracts.journal import TickRecord
 from report.wording import share
 from tailpack.watch import WINDOW_S, RunState, Watcher
 
 LINE_EVERY_S: Final = 5.0
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
-HUES: Final = ("cyan", "magenta", "green", "yellow", "blue")
-PALETTE: Final = (*HUES, *(f"bright_{hue}" for hue in ("red", *HUES[:3])))
+WAIT_STYLES: Final = ("white on blue", "black on yellow", "bold white on red")
+"""Style of a partition whose newest event waits at most half of the latency target, at most the target, or longer."""
+MAX_DECISIONS: Final = 6
 ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bold yellow", "no-change": "dim"}
 
 
@@ -71,7 +73,7 @@ def render(state: RunState, moment: RunStatus) -> RenderableType:
     pair.add_row(_load(state), _latency(state))
     problems = (Panel(Text(problem, style="bold white on red"), border_style="bold red") for problem in state.problems)
     parts = (_owners(state.tick, state), _decisions(state))
-    return Group(_header(moment, len(state.finished)), pair, *parts, *problems)
+    return Group(_header(moment, len(state.finished)), *problems, pair, *parts)
 
 
 def line(state: RunState, moment: RunStatus) -> str:
@@ -154,24 +156,25 @@ def _owners(tick: TickRecord | None, state: RunState) -> Panel:
         used = f"{rate:4.0f} ev/s" + (f" = {100 * rate / mu:3.0f} % of μ" if mu else "") if owned else ""
         cells = Text()
         for load in owned:
-            colour = PALETTE[load.partition % len(PALETTE)]
-            cells.append(f" p{load.partition} {load.arrival_rate:.0f} ", style=f"black on {colour}")
+            wait = load.lag / mu / state.latency_target_s if mu else 0.0
+            text = f" p{load.partition} {load.arrival_rate:.0f}{' !' * (wait > 1)} "
+            cells.append(text, style=WAIT_STYLES[(wait > 0.5) + (wait > 1)])
             cells.append(" ")
         rows.append((replica, Text(used or str(state.replicas.get(replica, "")), style="dim"), cells))
     columns = (Column(no_wrap=True), Column(no_wrap=True), Column(ratio=1))
-    return _panel(columns, rows, title="partitions of each replica (events/s)")
+    return _panel(columns, rows, title="partitions of each replica (events/s; !: waits too long)")
 
 
 def _decisions(state: RunState) -> Panel:
-    rows: list[tuple[RenderableType, ...]] = []
-    for plan in list(state.plans)[-6:]:
-        pause_s = state.pauses_s.get(plan.epoch)
-        moved = f"{plan.moved} moved" + (f", {pause_s * 1e3:.0f} ms" if pause_s else "")
-        action = Text(plan.action, style=ACTION_STYLES.get(plan.action, ""))
-        rows.append((f"epoch {plan.epoch}", action, Text(moved, style="yellow"), plan.reason))
-    if newest := state.newest:
-        action = Text(newest.action, style=ACTION_STYLES.get(newest.action, ""))
-        rows.append(("now", action, "", Text(newest.reason, style="dim")))
-    rows += [("", Text("incident", style="bold red"), "", incident) for incident in state.incidents]
-    columns = (*(Column(no_wrap=True) for _ in range(3)), Column(ratio=1, no_wrap=True, overflow="ellipsis"))
-    return _panel(columns, rows, title="decisions")
+    rows: list[tuple[RenderableType, ...]] = [
+        ("", Text("incident", style="bold red"), "", Text(incident)) for incident in reversed(state.incidents)
+    ]
+    for row in reversed([*state.decisions.rows.values()][-MAX_DECISIONS:]):  # a small screen cuts off the oldest
+        pause_s, (before, after) = state.pauses_s.get(row.epoch), row.replicas
+        moved = f"{len(row.moves)} moved" + (f", {pause_s * 1e3:.0f} ms" if pause_s else "") if row.moves else ""
+        verb = f"{row.action} {before} → {after}" if row.action != NO_CHANGE else f"no change ×{row.times}"
+        at_s = (row.last_us - (state.first_us or 0)) / 1e6
+        style = ACTION_STYLES.get(row.action, "")
+        rows.append((f"{at_s:.0f} s", Text(verb, style=style), Text(moved, style="yellow"), Text(row.why)))
+    columns = (*(Column(no_wrap=True) for _ in range(3)), Column(ratio=1, overflow="fold"))
+    return _panel(columns, rows, title="decisions, the newest first")

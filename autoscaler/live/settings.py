@@ -159,7 +159,8 @@ class AutoscalerSettings(
     autoscaler leads their group. `assigned`: brokers assign their partitions (KIP-848), by tailpack's assignor. `auto`:
     whichever suits the group."""
     take_over: str = setting("wait", known=("wait", "kick"))
-    """If another member leads (`consumers = led`): wait until it has left, or make it leave and rejoin (`kick`)."""
+    """If another member leads at the start (`consumers = led`): wait until it has left, or make it leave and rejoin
+    (`kick`)."""
     led_protocols: tuple[str, ...] = setting(("range", "roundrobin", "sticky", "cooperative-sticky"))
     """Assignors that the autoscaler offers as the leader. The consumers must share one. KafkaJS: RoundRobinAssigner."""
     launcher: str = setting("processes", known=("processes", "kubernetes", "keda"))

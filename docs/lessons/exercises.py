@@ -40,7 +40,7 @@ def burst_cases(answer: Any, random: Random) -> Iterator[str]:
         size = answer(rate, target_s)
         case = f"largest_burst({rate}, {target_s}) returned {size!r}"
         if not isinstance(size, Integral) or size < 1:
-            yield f"{case}, which is not a positive whole number"
+            yield f"{case}, which is not a positive whole number of type int"
         late = lab.burst(min(int(size), 10_000), rate, target_s).late
         one_more = lab.burst(min(int(size), 10_000) + 1, rate, target_s).late
         hint = f"{case}: {late} events of this burst are late. When is the last one done?" if late else ""
@@ -150,7 +150,7 @@ def move_cases(answer: Any, random: Random) -> Iterator[str]:
         count, mean = answer(list(late), rate, share), sum(late) / len(late)
         case = f"moves_per_minute({late}, {rate}, {share}) returned {count!r}"
         if not isinstance(count, Integral) or count < 0:
-            yield f"{case}, which is not a whole number"
+            yield f"{case}, which is not a whole number of type int"
         allowed = share * rate * 60
         hint = f"{case}: these moves make {count * mean:.1f} events late a minute, which is too many"
         fewer = f"{case}: one move more would still fit. How many events may be late a minute, and how many does a move cost?"

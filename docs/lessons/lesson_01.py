@@ -75,8 +75,8 @@ def _():
     ## Exercise
 
     Complete `largest_burst`. It returns the largest number of events that may arrive at once, so that
-    none is late. Change the cell and run it (Ctrl-Enter). The check below it runs again. It tries 50
-    pairs of μ and W, and says what is wrong.
+    none is late. Change the cell and run it (Ctrl-Enter), then the check below, unless it has run by
+    itself. It tries 50 pairs of μ and W, and says what is wrong.
     """)
     return
 

@@ -21,13 +21,14 @@ def _():
     To begin, run all cells: press ▷ at the bottom right.
 
     Lag is the number of events that wait. Many autoscalers use it: KEDA with an HPA starts one replica
-    for each `lagThreshold` waiting events. Here it scales the workload W1: three waves of bursts, up to
-    350 events/s. A replica serves 200 events/s. 99.9 % of the events must be done within 500 ms.
+    for each `lagThreshold` waiting events. Here it scales the workload W1: in ten minutes, three waves
+    of bursts, up to 350 events/s. A replica serves 200 events/s. 99.9 % of the events must be done within 500 ms.
 
     The HPA looks at the lag every 15 s.
 
     **Guess before you run:** with a threshold of 100, which share of events is in time? And is there a
-    threshold with 99.9 % in time that is cheaper than five replicas all the time (50 replica-minutes)?
+    threshold with 99.9 % in time that is cheaper than five replicas for ten minutes (50
+    *replica-minutes*)?
 
     The first simulation loads compiled code, which takes some seconds.
     """)
@@ -50,7 +51,7 @@ def _():
 def _():
     mo.md(r"""
     Each point is one policy; a number is a threshold. The dashed line is the SLO (99.9 %): points below
-    it meet it. `static-4` has four replicas all the time. Now choose a threshold, and see when the events were late.
+    it meet it. `static-4` has four replicas all the time. A cell with `found` lists the numbers. Now choose a threshold, and see when the events were late.
     """)
     return
 
@@ -79,7 +80,7 @@ def _():
 
     The load rises in one moment to `rate`, which is more than the replicas can serve (`capacity`). The
     backlog then grows until the autoscaler looks again. Complete `longest_interval_s`: how long after
-    the rise is no event late? If the replicas can serve the rate, return `float("inf")`.
+    the rise is no event late? What waits is served at `capacity`. If the replicas can serve the rate, return `float("inf")`.
     """)
     return
 

@@ -50,8 +50,8 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The sum of the load is not the problem: it is the same. Would more replicas help? With a fixed
-    count, `static-N` gives each replica the same *number* of partitions.
+    The sum of the load is the same. Would more replicas help? With a fixed count, `static-N` gives each
+    replica as equal a *number* of partitions as possible.
     """)
     return
 
@@ -73,7 +73,8 @@ def _(count):
 def _():
     mo.md(r"""
     1. Find the smallest count without yellow or red cells. How many replica-minutes does it cost?
-    2. Which partitions are red with five replicas? Which replica owns them, and what else does it own?
+    2. Which partitions are red with five replicas? Which replica owns them, and what else?
+       `lab.simulate("w1-skew9", policy="static-5").decision(at=60).partitions` lists the owners.
     3. Why can no policy use more replicas than partitions?
 
     ## Exercise

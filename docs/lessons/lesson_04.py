@@ -107,7 +107,7 @@ def _():
 
     Complete `place`: **move only what overflows**. Keep every owner whose replica is within its
     capacity. Otherwise remove partitions until it fits, and put each into a replica with room, or into
-    a new one. Then tick the box above, to see it at work.
+    a new one, which gets the next free number. Then tick the box above, to see it at work.
 
     The check draws 200 cases. No replica may be over its capacity. At most one replica more than
     necessary may be used. Over all cases, at most half as much load may move as under first-fit.

@@ -30,7 +30,7 @@ def _():
     **Guess before you run:** a partition stands still for 3 s. How many of its events are late, if 500 ms
     are allowed?
 
-    The table was measured on a real Kafka ([results](../results/index.md)).
+    The table was **measured** on a real Kafka, not simulated ([results](../results/index.md)).
     """)
     return
 
@@ -70,7 +70,11 @@ def _(measured, moves, target):
             share = late_events(row["moved_worst_s"], target.value / 1000) * moves.value / (150 * 60)
             axes.barh(f"{row['protocol']}, {row['heartbeat_s']} s", max(1e-5, share), color="tab:blue")
         axes.axvline(0.001, linestyle="--", color="tab:red", label="allowed: 0.1 %")
-        axes.set(xlabel="share of late events, if each move is as slow as the worst", xscale="log", xlim=(1e-5, 1))
+        axes.set(
+            xlabel="share of late events, if each move is as slow as the worst measured one",
+            xscale="log",
+            xlim=(1e-5, 1),
+        )
         axes.legend()
     drawn
     return

@@ -27,7 +27,7 @@ def _():
     **intended time**.
 
     In the scenario `stops-3s`, each change of the replicas stops the group for 3 s (protocol *eager*).
-    This happens once in 75 s.
+    This happens once in 75 s. The run below is **simulated**.
 
     **Guess before you run:** which p99 does a closed-loop client report, and which do the customers
     see?
@@ -84,7 +84,7 @@ def _():
     2. How many events did the closed loop never send? Where would they be in the picture?
     3. Shorten the stop. Which of the two curves changes at 0.99?
 
-    The button stops the broker of a real pipeline for 2 s. It needs Java and takes about a minute.
+    The button **measures**: it stops the broker of a real pipeline for 2 s. It needs Java and a minute.
     """)
     return
 

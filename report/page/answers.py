@@ -1,5 +1,6 @@
-"""Answer the three main questions about a run: whether the SLO was met, why not, and what it cost."""
+"""Answer the three main questions about a run: how much of the error budget it used, why, and what would do better."""
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +17,10 @@ MIN_STARVED_SHARE: Final = 0.1
 """If all cores were busy for at least this share of a run that did not meet its SLO, the report warns of it."""
 TABLE_STYLE: Final[dict[str, Any]] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0)}
 """Style of tables on the terminal."""
+OWN_OPTIONS: Final = re.compile(r" --(policy|out)[ =]\S+")
+"""Options of a run's command that a run under another policy replaces."""
+FORESIGHTED: Final = "overprovisioned"
+"""A policy that knows the peak in advance, so it cannot run on new events."""
 Bar = tuple[str, str, float, str]
 """Label, text, length in percent, and CSS class: met, not-met or empty."""
 
@@ -28,11 +33,13 @@ class Answer:
     answer: str
     words: str
     bars: tuple[Bar, ...] = ()
+    command: str = ""
+    """Command that follows the advice."""
 
 
 def answers(result: Result) -> list[Answer]:
     """Return the three answers at the head of the page."""
-    return [_slo(result), _causes(result, result.tail), _other_costs(result)]
+    return [_budget(result), _causes(result, result.tail), _advice(result)]
 
 
 def key_figures(result: Result) -> list[tuple[str, str, str]]:
@@ -40,10 +47,7 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     of, effects, has_journal = result.cost, result.effects, result.has_journal
     ready = of.ready_replica_minutes if of else None
     unknown = "" if has_journal else "no journal"
-    target = duration(result.latency_target_s)
-    lost = f"{plural(result.lost, 'event')} lost" if result.lost else "no event lost"
-    lost = "these events do not record losses" if result.lost is None else lost
-    rank, rank_s = ("p99", result.p99_s) if result.percentile <= 0.99 else ("p99.9", result.p999_s)
+    rank, rank_s, slower = ("p99", result.p99_s, 100) if result.percentile <= 0.99 else ("p99.9", result.p999_s, 1000)
     started = f", median start-up {duration(result.starts.p50_s)}" if result.starts else ""
     rebalances = result.rebalances.records if result.rebalances else ()
     pauses = [rebalance.pause_s for rebalance in rebalances if rebalance.pause_s is not None]
@@ -51,15 +55,17 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     paid = unknown or f"requested; ready {minutes(ready)}{started}"
     plans = f"{result.scale_ups} ▲ {result.scale_downs} ▼ {result.reassignments} ◆" if has_journal else UNKNOWN
     moved = unknown or f"{plural(result.moved_partitions or 0, 'partition')} moved{paused}"
-    once = UNKNOWN if effects is None else "all" if result.effects_complete else count(effects.exactly_once)
-    orders = "these events do not record effects" if effects is None else f"of {plural(effects.orders, 'order')}"
+    kept = ("events lost", count(result.lost), "these events do not record losses" if result.lost is None else "")
+    if effects:
+        once = "all" if result.effects_complete else count(effects.exactly_once)
+        kept = ("effects exactly once", once, f"of {plural(effects.orders, 'order')}")
     return [
         ("median", duration(result.p50_s), "half of the events were faster"),
-        (rank, duration(rank_s), f"SLO: {share(result.percentile)} within {target}"),
-        ("slowest", duration(result.max_s), lost),
+        (rank, duration(rank_s), f"1 in {slower:,} was slower"),
+        ("slowest", duration(result.max_s), ""),
         ("replica-minutes", minutes(result.replica_minutes), paid),
         ("plans", plans, moved),
-        ("effects exactly once", once, orders),
+        kept,
     ]
 
 
@@ -77,61 +83,65 @@ def late_by_cause(tail: Tail) -> str:
     return ", ".join(f"{count(cause.events)} {cause_title(cause.cause).lower()}" for cause in tail.causes)
 
 
-def _slo(result: Result) -> Answer:
-    question = "Was the SLO met?"
-    done = f"{share(result.in_sla)} of {plural(result.events, 'event')} within {duration(result.latency_target_s)}"
-    words = f"{done}; target: {share(result.percentile)}."
-    if not result.valid:
-        return Answer(question, "The measurement is not valid", words)
-    if not result.effects_complete:
-        return Answer(question, "Some orders lack an effect or have one twice", words)
-    world = " in simulation" if result.world == "simulated" else ""
-    return Answer(question, ("Yes" if result.slo_met else "No") + world, words)
+def _budget(result: Result) -> Answer:
+    late, allowed = result.events - round(result.in_sla * result.events), _allowed(result)
+    most, mood = max(late, allowed, 1), "met" if result.slo_met else "not-met"
+    bars = ("allowed", count(allowed), 100 * allowed / most, ""), ("late", count(late), 100 * late / most, mood)
+    used = f"{100 * late / allowed:,.0f} %" if allowed else f"{count(late)} late"
+    return Answer("How much of the error budget was used?", used, "", bars)
+
+
+def _allowed(result: Result) -> int:
+    """Return the number of events that may be late."""
+    return int((1 - result.percentile) * result.events + 1e-6)
 
 
 def _causes(result: Result, tail: Tail | None) -> Answer:
-    question = "What used the error budget?" if result.slo_met else "Why was the SLO not met?"
+    question = "Why were events late?"
     if tail is None:
         return Answer(question, UNKNOWN, "Not known: these events record neither a replica nor its time of receipt.")
-    allowed = int((1 - result.percentile) * result.events + 1e-6)
-    if result.slo_met:
-        by = late_by_cause(tail)
-        words = f"{by}. {MEANINGS.get(tail.causes[0].cause, '')}" if by else "No event was late."
-        return Answer(question, f"{count(tail.late)} late of {count(allowed)} allowed", words)
-    main: list[CauseOfLateness] = []  # the largest causes; without them the SLO would have been met
+    if not tail.causes:
+        return Answer(question, "None was late", "")
+    main: list[CauseOfLateness] = []  # if the SLO was not met: the largest causes without which it would have been
     for cause in tail.causes:
-        if tail.late - sum(found.events for found in main) > allowed:
+        if not main or (not result.slo_met and tail.late - sum(found.events for found in main) > _allowed(result)):
             main.append(cause)
-    if not main:
-        return Answer(question, UNKNOWN, "No late event was found.")
-    others = [policy for policy in result.other_policies or () if policy.in_sla >= result.percentile]
     names = " and ".join(cause_title(cause.cause).lower() for cause in main)
-    events = " and ".join(count(cause.events) for cause in main)
-    words = f"{count(tail.late)} events were late, {count(allowed)} are allowed; {events} by {names}. "
-    words += MEANINGS.get(main[0].cause, "")
-    if others:
-        least = min(others, key=lambda policy: (policy.replica_minutes, policy.policy))
-        words += f" On these events {least.policy} meets the SLO with {minutes(least.replica_minutes)} replica-minutes."
-    return Answer(question, names.capitalize(), f"{words} {cpu_warning(result)}".strip())
+    words = f"{late_by_cause(tail)}. {MEANINGS.get(main[0].cause, '')} {cpu_warning(result)}"
+    return Answer(question, names.capitalize(), words.strip())
 
 
-def _other_costs(result: Result) -> Answer:
-    question = "What would other policies have cost?"
+def _advice(result: Result) -> Answer:
+    question = "Which policy is cheaper?" if result.slo_met else "Which policy meets the SLO?"
     if result.replica_minutes is None:
         return Answer(question, UNKNOWN, "The requested replicas are not known: these events have no journal.")
+    others, least = result.other_policies or (), result.cost.packing_replica_minutes if result.cost else None
     costs = [("this run", result.replica_minutes, result.in_sla)]
-    costs += [(policy.policy, policy.replica_minutes, policy.in_sla) for policy in result.other_policies or ()]
+    costs += [(policy.policy, policy.replica_minutes, policy.in_sla) for policy in others]
     most = max(cost for _, cost, _ in costs) or 1.0
     bars: list[Bar] = [
         (f"{name}, {share(part)}", minutes(cost), 100 * cost / most, "met" if part >= result.percentile else "not-met")
         for name, cost, part in costs
     ]
-    words = "" if result.other_policies else "Other policies were not simulated on these events."
-    least = result.cost.packing_replica_minutes if result.cost else None
-    if least is not None and result.cost is not None:
+    if least is not None:
         bars.append(("per-second packing", minutes(least), 100 * least / most, ""))
-        words = f"{over(result.cost.over_packing)} over the per-second packing. {words}".strip()
-    return Answer(question, f"{minutes(result.replica_minutes)} replica-minutes", words, tuple(bars))
+    if not others:
+        words = "Other policies were not simulated: run tailpack report RUN_DIR --others"
+        return Answer(question, UNKNOWN, words, tuple(bars))
+    good = [policy for policy in others if policy.in_sla >= result.percentile and policy.policy != FORESIGHTED]
+    if result.slo_met:
+        good = [policy for policy in good if policy.replica_minutes < result.replica_minutes]
+    if not good:
+        words = "On these events, no other simulated policy meets the SLO" + (" for less." if result.slo_met else ".")
+        peak = [policy for policy in others if policy.policy == FORESIGHTED and policy.in_sla >= result.percentile]
+        words += f" {FORESIGHTED} does, but it knows the peak in advance." if peak and not result.slo_met else ""
+        return Answer(question, "None of these", words, tuple(bars))
+    best = min(good, key=lambda policy: (policy.replica_minutes, policy.policy))
+    saved = over(best.replica_minutes / result.replica_minutes - 1) if result.replica_minutes else UNKNOWN
+    cost = f"{minutes(best.replica_minutes)} replica-minutes ({saved})"
+    words = f"On these events it keeps {share(best.in_sla)} in time for {cost}."
+    command = result.provenance.command and f"{OWN_OPTIONS.sub('', result.provenance.command)} --policy {best.policy}"
+    return Answer(question, best.policy, words, tuple(bars), command)
 
 
 def show(result: Result, console: Console) -> None:
@@ -157,5 +167,8 @@ def show(result: Result, console: Console) -> None:
         table.add_row(STAGES.get(stage.stage, stage.stage), *(duration(getattr(stage, f"{name}_s")) for name in names))
     console.print(Group(*parts, table))
     if result.other_policies:
-        costs = "; ".join(f"{label}: {text}" for label, text, *_ in answers(result)[2].bars)
+        advice = answers(result)[2]
+        costs = "; ".join(f"{label}: {text}" for label, text, *_ in advice.bars)
         console.print(Text.assemble("\n", ("replica-minutes  ", "bold"), costs))
+        words = f"{advice.answer}. {advice.words} {advice.command and f'Run it: {advice.command}'}"
+        console.print(Text.assemble((f"{advice.question}  ", "bold"), words.strip()), soft_wrap=True)

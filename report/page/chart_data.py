@@ -4,6 +4,7 @@ In long runs an entry covers several seconds. It is the largest value of these, 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -25,8 +26,23 @@ COLOUR_BOUNDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0)
 MAX_PLANS: Final = 300
 """Maximum number of plans on a page, which lists those that moved the most partitions."""
 MAX_EPISODES: Final = 300
-"""Maximum number of late-event episodes on a page, which lists the largest."""
+"""Maximum number of groups of late events on a page, which lists the largest."""
+MAX_GAP_S: Final = 5.0
+"""Late events of one cause and one plan belong to one group if they are at most this far apart."""
 ACTIONS: Final = frozenset({"up", "down", "reassign"})
+
+
+@dataclass(frozen=True, slots=True)
+class LateGroup:
+    """Late events of one cause under one plan, close in time. Times are in seconds since the start of the run."""
+
+    worst: LateEpisode
+    from_s: float
+    until_s: float
+    events: int
+    partitions: list[int]
+    replicas: list[str]
+    episodes: int
 
 
 def panels(result: Result) -> dict[str, dict[str, Values]]:
@@ -76,8 +92,9 @@ def chart_data(result: Result) -> str:
             "nines": max(3, int(np.ceil(np.log10(max(result.events, 10))))),
         },
         "happened": happened,
+        "unchanged": [*{each.at_s // step: (round(each.at_s, 3), each.reason) for each in result.no_changes}.values()],
         "episodes": [
-            [round(each.from_s, 3), round(each.until_s, 3), each.partition, each.events]
+            [round(each.from_s, 3), round(each.until_s, 3), each.partitions, each.events]
             for each in listed_episodes(result)
         ],
         "heat": heat(result.heat, result.latency_target_s),
@@ -102,7 +119,7 @@ def heat(found: HeatMap | None, target_s: float) -> dict[str, Any] | None:
         return None
     step = bucket(max(map(len, found.max_s)), max(1, MAX_HEAT_CELLS // len(found.partitions)))
     owned = tenures(found)
-    owners = sorted({owner for spans in owned.values() for _, owner in spans})
+    owners = sorted({owner for spans in owned.values() for _, owner in spans}, key=lambda name: (len(name), name))
     return {
         "cell": step * found.cell_s,
         "bounds": [round(bound * target_s * 1000, 3) for bound in COLOUR_BOUNDS],
@@ -114,8 +131,8 @@ def heat(found: HeatMap | None, target_s: float) -> dict[str, Any] | None:
 
 
 def heat_key(target_s: float) -> list[tuple[str, str]]:
-    """Return CSS class and label of each colour."""
-    at = [duration(bound * target_s) for bound in COLOUR_BOUNDS]
+    """Return CSS class and label of each colour; the label of the latency target says so."""
+    at = [duration(bound * target_s) + " (target)" * (bound == 1) for bound in COLOUR_BOUNDS]
     return [(f"heat-{level}", words) for level, words in enumerate([*(f"≤ {bound}" for bound in at), f"> {at[-1]}"])]
 
 
@@ -145,10 +162,30 @@ def listed_decisions(result: Result) -> list[PlanDecision]:
     return sorted(sorted(result.decisions, key=lambda plan: -plan.moved)[:MAX_PLANS], key=lambda plan: plan.at_s)
 
 
-def listed_episodes(result: Result) -> list[LateEpisode]:
-    """Return the late-event episodes that the page lists, by time."""
-    largest = sorted(result.tail.episodes, key=lambda episode: -episode.events)[:MAX_EPISODES] if result.tail else []
-    return sorted(largest, key=lambda episode: (episode.from_s, episode.partition or 0))
+def listed_episodes(result: Result) -> list[LateGroup]:
+    """Return the largest groups of late events, by time."""
+    groups: list[list[LateEpisode]] = []
+    newest: dict[tuple[str, int | None], list[LateEpisode]] = {}
+    for episode in sorted(result.tail.episodes if result.tail else (), key=lambda one: one.from_s):
+        group = newest.get((episode.cause, episode.epoch))
+        if group is None or episode.from_s - max(one.until_s for one in group) > MAX_GAP_S:
+            group = newest[episode.cause, episode.epoch] = []
+            groups.append(group)
+        group.append(episode)
+    largest = sorted(map(_late_group, groups), key=lambda group: -group.events)[:MAX_EPISODES]
+    return sorted(largest, key=lambda group: (group.from_s, group.partitions))
+
+
+def _late_group(some: list[LateEpisode]) -> LateGroup:
+    return LateGroup(
+        worst=max(some, key=lambda one: np.inf if one.worst_s is None else one.worst_s),  # None: never completed
+        from_s=some[0].from_s,
+        until_s=max(one.until_s for one in some),
+        events=sum(one.events for one in some),
+        partitions=sorted({one.partition for one in some if one.partition is not None}),
+        replicas=sorted({one.replica for one in some if one.replica}),
+        episodes=len(some),
+    )
 
 
 def tenures(heat: HeatMap) -> dict[int, list[tuple[float, str]]]:

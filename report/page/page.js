@@ -2,15 +2,17 @@ const page = JSON.parse(document.getElementById("data").textContent);
 document.querySelectorAll(".script-only").forEach(part => { part.hidden = false; });
 
 // The charts: the latency curve, the panels over time and the heat map. Panels and heat map share zoom and cursor.
-const { seconds, step, target, curve, late, heat, episodes } = page;
+const { seconds, step, target, curve, late, heat, episodes, unchanged } = page;
 const time = document.getElementById("time"), row = id => document.getElementById(id);
 const COLOURS = { arrivals: "a", done: "b", requested: "a", ready: "b", packing: "c", lag: "a", max: "c", p99: "a" };
 const FILLED = new Set(["arrivals", "requested", "lag"]), SMOOTH = new Set(["max", "p99"]);
 const LANES = { up: 0, down: 0, reassign: 0, other: 0, handover: 1, failure: 2 };
 const MARKS = { up: "b", down: "a", reassign: "c", other: "muted", handover: "muted", failure: "bad" };
 const DAY_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
+const COMPARED = { Replicas: ["requested_replicas", 1], "Latency, ms": ["max_s", 1000] }; // panel → field of another run, factor
 const inTime = []; // the charts that share the time axis
-let view = [0, Math.max(1, seconds)], cursor = null, band = null;
+const overlaid = []; // the charts that can show another run: [chart, its own columns, field, factor]
+let view = [0, Math.max(1, seconds)], cursor = null, band = null, other = null;
 
 const times = [...Array(Math.ceil(seconds / step)).keys()].map(k => k * step).concat(seconds);
 // Changes by time: plans, failures and handovers. All handovers at the same time become one change.
@@ -80,11 +82,30 @@ function panel(title, place) {
   const y = log
     ? { distr: 3, range: (u, low, high) => logRange(u, Math.min(low ?? target, target), Math.max(high ?? target, target)) }
     : { range: (u, low, high) => [0, Math.max(1, high * 1.06)] };
-  const last = place === Object.keys(page.panels).length - 1;
-  overTime(row(`panel-${place}`), (log ? 132 : 92) + 18 * last, {
-    clock: last, series: [{}, ...lines], scales: { y }, y: log ? decimal : {},
+  const last = place === Object.keys(page.panels).length - 1, own = [times, ...keys.map(name => closed(names[name]))];
+  const another = { stroke: () => css("ink"), width: 1.5, dash: [2, 3], points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) };
+  const chart = overTime(row(`panel-${place}`), (log ? 132 : 92) + 18 * last, {
+    clock: last, series: [{}, ...lines, another], scales: { y }, y: log ? decimal : {},
     draw: log ? [u => across(u, target)] : [],
-  }, [times, ...keys.map(name => closed(names[name]))]);
+  }, [...own, times.map(() => null)]);
+  if (COMPARED[title]) overlaid.push([chart, own, ...COMPARED[title]]);
+}
+
+// Draw the replicas and the worst latencies of another run, whose result.json the reader chose, as dotted lines.
+async function overlay(file) {
+  const note = time.querySelector("[data-other]");
+  try {
+    if (file.size > 1e8) throw file;
+    const found = JSON.parse(await file.text()), percent = Math.floor(found.in_sla * 1e5 + 1e-6) / 1e3; // rounded down, as on this page
+    const columns = overlaid.map(([, , field, factor]) => times.map(at => found.series[field].slice(at, at + step)
+      .reduce((most, value) => value === null ? most : Math.max(most ?? 0, value * factor), null)));
+    found.decisions.forEach(plan => plan.at_s.toFixed());
+    other = found;
+    overlaid.forEach(([chart, own], k) => chart.setData([...own, columns[k]]));
+    note.textContent = `dotted: ${found.policy} (${found.run}), ${percent} % in time, ${found.replica_minutes?.toFixed(2) ?? "–"} replica-minutes`;
+  } catch {
+    note.textContent = `${file.name} is not the result.json of a run`;
+  }
 }
 
 function lateBars() {
@@ -128,8 +149,33 @@ function happened() {
   }, [times, times.map(() => null)]);
 }
 
+// One lane for each replica. Its partitions are bars on top of each other, in the colour of their worst latency.
+function owners() {
+  const { bounds, cell, worst, held } = heat, cells = [...worst[0].keys()];
+  const ownersAt = cells.map(k => held.map(since => since.findLast(([from]) => from <= k * cell)?.[1]));
+  const most = Math.max(...ownersAt.map(owned => Math.max(...heat.owners.map((_, lane) => owned.filter(one => one === lane).length))));
+  const names = heat.owners, tall = Math.max(14, Math.min(44, 300 / names.length));
+  overTime(row("panel-owners"), Math.round(8 + tall * names.length), {
+    series: [{}, nothing], scales: { y: { dir: -1, range: () => [0, names.length] } },
+    y: { grid: { show: false }, splits: () => [...names.keys()].map(k => k + .5), space: 12,
+      values: (u, splits) => splits.map(k => names[Math.floor(k)].split("-").pop().slice(-6)) },
+    draw: [u => {
+      const at = k => u.valToPos(Math.min(view[1], Math.max(view[0], k * cell)), "x", true), lane = u.bbox.height / names.length;
+      const colours = [0, 1, 2, 3, 4, 5].map(k => css(`heat-${k}`)), high = (lane - 4) / most;
+      cells.filter(k => (k + 1) * cell > view[0] && k * cell < view[1]).forEach(k => {
+        const filled = names.map(() => 0), left = at(k), wide = Math.ceil(at(k + 1) - left);
+        ownersAt[k].forEach((owner, line) => {
+          if (owner === undefined) return;
+          u.ctx.fillStyle = colours[bounds.filter(bound => worst[line][k] > bound).length];
+          u.ctx.fillRect(left, u.bbox.top + (owner + 1) * lane - 2 - ++filled[owner] * high, wide, Math.max(1, high - 1));
+        });
+      });
+    }],
+  }, [times, times.map(() => null)]);
+}
+
 function heatMap() {
-  const { partitions, worst, bounds, cell, held } = heat, tall = Math.min(24, 600 / partitions.length);
+  const { partitions, worst, bounds, cell } = heat, tall = Math.min(24, 600 / partitions.length);
   overTime(row("panel-heat"), Math.round(32 + tall * partitions.length), {
     clock: true, series: [{}, nothing], scales: { y: { dir: -1, range: () => [0, partitions.length] } },
     y: { grid: { show: false }, splits: () => [...partitions.keys()].map(k => k + .5), space: 14,
@@ -157,9 +203,6 @@ function heatMap() {
         u.ctx.fillStyle = colours[level];
         u.ctx.fillRect(x, y, Math.max(least, at(cell) - at(0)), Math.ceil(high) - 1);
       }
-      u.ctx.fillStyle = css("ink");
-      held.forEach((since, line) => since.slice(1).forEach(([from]) =>
-        u.ctx.fillRect(at(from) - 1, u.bbox.top + line * high, 1.5 * devicePixelRatio, Math.ceil(high) - 1)));
       u.ctx.restore();
     }],
   }, [times, times.map(() => null)]);
@@ -229,17 +272,40 @@ function explain(figure, chart, only) {
   const near = Math.max(step, 6 * (view[1] - view[0]) / chart.over.clientWidth);
   const onMap = only === undefined && chart.root.parentElement.id === "panel-heat";
   const partition = onMap ? heat.partitions[lineOf(chart)] : null;
-  const isHere = ([from, until, where]) => from < begin + step && until >= begin && (partition === null || where === partition);
+  const isHere = ([from, until, where]) => from < begin + step && until >= begin && (partition === null || where.includes(partition));
   const found = only !== undefined ? [only] : [...episodes.keys()].filter(k => isHere(episodes[k]));
   found.sort((a, b) => episodes[b][3] - episodes[a][3]);
   const happened = events.filter(([at]) => Math.abs(at - cursor) <= near).slice(0, 6);
-  const items = [...happened.map(changeItem), ...found.slice(0, 8).map(episodeItem)];
+  const items = [...happened.map(changeItem), ...found.slice(0, 8).map(episodeItem), ...stateItems(cursor)];
   if (found.length > 8) items.push(item("", `${found.length - 8} more: click a row of the heat map, or zoom in.`));
   here.replaceChildren(...items);
   here.hidden = !items.length;
   const [from, until] = only === undefined ? [begin, begin] : episodes[only];
   band = [from, Math.max(until, from + step)];
   inTime.forEach(chart => chart.redraw(false));
+}
+// Who owned what at a time, why the last decision changed nothing, and what the other run had decided.
+function stateItems(at) {
+  const before = list => list.findLast(each => (each.at_s ?? each[0]) <= at), items = [];
+  const plan = before(page.happened.filter(([, kind]) => kind !== "failure")), same = before(unchanged);
+  if (same && !(plan?.[0] > same[0])) items.push(item(clock(same[0]), same[1], "", "no change"));
+  if (heat) {
+    const cell = Math.min(heat.worst[0].length - 1, Math.floor(at / heat.cell)), owned = {};
+    heat.held.forEach((since, line) => (owned[before(since)?.[1]] ??= []).push(line));
+    heat.owners.filter((name, owner) => owned[owner]).forEach(name => {
+      const lines = owned[heat.owners.indexOf(name)], worst = Math.max(...lines.map(line => heat.worst[line][cell] ?? 0));
+      const numbers = lines.map(line => heat.partitions[line]).join(", ");
+      const entry = item(name, ` partition${lines.length > 1 ? "s" : ""} ${numbers}${worst ? `, worst ${formatMs(worst)}` : ""}`);
+      const bar = Object.assign(document.createElement("span"), { className: "bar-box" });
+      const fill = bar.appendChild(Object.assign(document.createElement("span"), { className: "bar-fill" }));
+      fill.style.width = `${100 * lines.length / heat.partitions.length}%`;
+      entry.firstChild.after(" ", bar);
+      items.push(entry);
+    });
+  }
+  const theirs = other && before(other.decisions);
+  if (theirs) items.push(item(clock(Math.max(0, theirs.at_s)), theirs.reason, "", `${other.policy} (other run): ${theirs.replicas} replicas`));
+  return items;
 }
 function changeItem([at, kind, detail]) {
   if (typeof detail !== "number") return item(clock(at), detail || kind);
@@ -253,7 +319,7 @@ function episodeItem(k) {
 function item(when, words, way, name) {
   const entry = document.createElement("li");
   entry.append(Object.assign(document.createElement("strong"), { textContent: when }), " ");
-  if (way) entry.append(Object.assign(document.createElement("a"), { href: way, textContent: name }), ": ");
+  if (name) entry.append(Object.assign(document.createElement(way ? "a" : "em"), way ? { href: way, textContent: name } : { textContent: name }), ": ");
   entry.append(words);
   return entry;
 }
@@ -290,11 +356,19 @@ if (seconds >= 2) {
   Object.keys(page.panels).forEach((title, place) => {
     panel(title, place);
     if (title === "Replicas" && row("panel-happened")) happened();
+    if (title === "Replicas" && row("panel-owners")) owners();
   });
   if (Object.keys(late).length) lateBars();
   if (heat) heatMap();
   setView(0, seconds);
   time.querySelectorAll("[data-do]").forEach(button => button.addEventListener("click", () => actions[button.dataset.do]()));
+  const file = time.querySelector("input[type=file]");
+  file.addEventListener("change", () => { if (file.files.length) overlay(file.files[0]); });
+  addEventListener("dragover", event => event.preventDefault());
+  addEventListener("drop", event => {
+    event.preventDefault();
+    if (event.dataTransfer.files.length) overlay(event.dataTransfer.files[0]);
+  });
   time.querySelector(".panels").addEventListener("keydown", event => {
     if (!KEYS[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
     actions[KEYS[event.key]]();

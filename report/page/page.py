@@ -4,6 +4,7 @@ The page shows all figures in tables. With JavaScript it also has charts that ca
 """
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from report.causes import MEANINGS, cause_title
 from report.page import chart_data as charts
 from report.page.answers import answers, key_figures
 from report.page.sheets import layout, over_time, sheets
-from report.result import LateEpisode, Result
+from report.result import PlanDecision, Result
 from report.wording import UNKNOWN, count, duration, moment, plural, share
 
 PAGE_FILE: Final = "report.html"
@@ -58,8 +59,12 @@ DETAILS: Final = {
     "topics": "A duplicate is a further record of an event that the topic already has. Equal duplicates do no harm.",
 }  # fmt: skip
 """Table in the details of the page → the note above it."""
+MAX_LISTED: Final = 6
+"""Maximum number of partitions, or of replicas, that a row names."""
 MAX_TIME_ROWS: Final = 60
 """Maximum number of rows of the table over time."""
+EFFECT_S: Final = 10
+"""Time after a plan at which its effect is stated, in seconds."""
 MAX_ALTERNATIVES: Final = 8
 """Maximum number of alternatives on the page for each decision."""
 
@@ -82,7 +87,7 @@ def html(result: Result) -> str:
     environment.filters.update(
         cause=cause_title, count=count, duration=lambda value: join_units(duration(value)), kind=kind, latency=latency,
         moment=moment, place=place, share=lambda value: join_units(share(value)), span=span,
-        join_units=join_units, alternative=describe_alternative,
+        join_units=join_units, alternative=describe_alternative, effect=lambda plan: effect(result, plan),
     )  # fmt: skip
     return environment.get_template("page.html.jinja").render(
         part=lambda name: (PAGE_FOLDER / name).read_text(encoding="utf-8"),
@@ -101,9 +106,10 @@ def html(result: Result) -> str:
         step=step_s,
         over_time=layout(over_time(result, step_s)),
         heat="heat" not in absent,
+        owners="heat" not in absent and result.heat and result.heat.owners,
         heat_key=charts.heat_key(result.latency_target_s),
         episodes=listed,
-        left_out=tail.episodes_left_out + len(tail.episodes) - len(listed) if tail else 0,
+        left_out=tail.episodes_left_out + len(tail.episodes) - sum(group.episodes for group in listed) if tail else 0,
         decisions=charts.listed_decisions(result),
         max_alternatives=MAX_ALTERNATIVES,
         tables=_details(result),
@@ -157,16 +163,28 @@ def latency(value_s: float | None) -> str:
     return "never completed" if value_s is None else duration(value_s)
 
 
-def span(episode: LateEpisode) -> str:
-    """Return the time of an episode as text: one moment, or a span."""
-    first, last = moment(episode.from_s), moment(episode.until_s)
+def span(group: charts.LateGroup) -> str:
+    """Return the time of late events as text: one moment, or a span."""
+    first, last = moment(group.from_s), moment(group.until_s)
     return first if first == last else f"{first} – {last}"
 
 
-def place(episode: LateEpisode) -> str:
-    """Return partition, replica and plan of an episode as text, as far as they are known."""
-    parts = (("partition {}", episode.partition), ("{}", episode.replica), ("plan {}", episode.epoch))
-    return ", ".join(words.format(value) for words, value in parts if value is not None) or UNKNOWN
+def place(group: charts.LateGroup) -> str:
+    """Return partitions, replicas and plan of late events as text, as far as they are known."""
+    numbers, plan = group.partitions, [] if group.worst.epoch is None else [f"plan {group.worst.epoch}"]
+    partitions = [f"partition{'s' * (len(numbers) > 1)} {_some(numbers)}"] if numbers else []
+    return ", ".join([*partitions, *([_some(group.replicas)] if group.replicas else []), *plan]) or UNKNOWN
+
+
+def _some(names: Sequence[object]) -> str:
+    return ", ".join([*map(str, names[:MAX_LISTED]), *["…"] * (len(names) > MAX_LISTED)])
+
+
+def effect(result: Result, plan: PlanDecision) -> str:
+    """Return lag and ready replicas EFFECT_S after a plan as text; empty if the run had ended."""
+    second = max(0, int(plan.at_s + EFFECT_S))
+    lag, ready = (values[second : second + 1] for values in (result.series.lag, result.series.ready_replicas))
+    return f"{count(lag[0])} waiting, {count(ready[0])} ready" if lag and ready else ""
 
 
 def describe_alternative(plan: PlanAlternative) -> str:

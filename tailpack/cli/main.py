@@ -105,6 +105,7 @@ RENAMED: Final = {
     "paper": "dev paper",
     "load": "dev load",
     "jars": "dev jars",
+    "league": "dev league",
     "kafka consumer-groups": "kafka groups",
 }
 """Former names, which work for one more release."""

@@ -68,7 +68,8 @@ def run(
     form: AsFormat = Format.HTML,
     table: OneTable = "",
     others: Annotated[
-        bool | None, typer.Option(help="Also simulate the events under other policies; default: only for a live run.")
+        bool | None,
+        typer.Option(help="Also simulate the events under other policies; default: for a live run, or a missed SLO."),
     ] = None,
     kept: Annotated[bool, typer.Option("--kept", help="Show the existing result without computing anything.")] = False,
     as_json: AsJson = False,
@@ -88,7 +89,8 @@ def run(
     source = source or str(reporting.newest_in(Path("out")))
     folder = Path(source) if kept else make_report(source, inputs, console, master=master)
     result = reporting.load_result(folder)
-    if not kept and (result.world == "live" if others is None else others and result.world != "unknown"):
+    wanted = result.world == "live" or not result.slo_met if others is None else others
+    if not kept and wanted and result.world != "unknown":
         result = reporting.add_other_policies(result, folder, console)
     elif kept and form is Format.HTML:
         page.write(result, folder / page.PAGE_FILE)

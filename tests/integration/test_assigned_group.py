@@ -1,13 +1,15 @@
 """Brokers with tailpack's assignor follow the plans of a Planner. Consumers of librdkafka and of Java are unchanged."""
 
 import random
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import ResourceType
 from foreign_group import NAMES, ForeignGroup, carried_out, plan, rebalances, settings_of
 from kafka_helpers import DEADLINE_S, admin, wait_for
 from secured_broker import secured_kafka
@@ -22,6 +24,7 @@ from contracts.preflight import PreflightError
 from contracts.topics import ScaledGroup
 from tailpack.local import acls
 from tailpack.local.broker import Broker, Node
+from tailpack.local.jars import ensure, java
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -134,6 +137,35 @@ def test_a_broker_without_the_assignor_is_reported_in_one_line(kafka, namespace,
             inspect(Connection(bootstrap_servers=kafka), settings_of(group.topic, group.name, consumers="auto"))
 
 
+def test_a_plan_that_an_assignor_of_another_version_cannot_read_moves_nothing(
+    planned_kafka, namespace, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(packed, "PREFIX", "tailpack-plan:2:")
+    with ForeignGroup(planned_kafka, namespace, tmp_path / "group", "librdkafka", "consumer") as group:
+        group.start(*NAMES[:2])
+        wait_for(lambda: len(set(group.owners().values())) == 2, "both own partitions")
+        before = rebalances(group)
+        with planning(group) as planner:
+            planner.carry_out(plan(1, dict.fromkeys(range(group.partitions), NAMES[0])), Replicas({NAMES[0]: ""}))
+            wait_for(lambda: "install the assignor of this version there" in planner.problem, "the problem")
+            assert len(planner.problem.splitlines()) == 1
+        assert rebalances(group) == before
+
+
+@pytest.mark.long
+def test_brokers_without_kip_848_are_refused_in_one_line(private_broker, namespace):
+    address = private_broker.address()
+    tool = [java(), "-cp", f"{ensure('kafka')}/*", "org.apache.kafka.tools.FeatureCommand", "--bootstrap-server"]
+    subprocess.run([*tool, address, "downgrade", "--feature", "group.version=0"], check=True, timeout=DEADLINE_S)
+    connection, settings = (
+        Connection(bootstrap_servers=address),
+        settings_of(namespace, namespace, consumers="assigned"),
+    )
+    with pytest.raises(PreflightError, match=r"consumers = assigned needs Kafka 4\.0") as refused:
+        wait_for(lambda: inspect(connection, settings), "a coordinator and its answer")
+    assert len(str(refused.value).splitlines()) == 1
+
+
 @pytest.mark.parametrize(("assignor", "consumers"), [("consumer", "assigned"), ("range", "led")])
 def test_auto_finds_out_how_a_group_can_be_planned(planned_kafka, namespace, tmp_path, assignor, consumers):
     connection = Connection(bootstrap_servers=planned_kafka)
@@ -157,14 +189,19 @@ def test_the_printed_rights_suffice_over_tls_and_a_missing_one_is_named(tmp_path
         group = ForeignGroup(secured.plain, "assigned-shop", tmp_path / "group", "librdkafka", "consumer")
         scaled = ScaledGroup(topic=group.topic, group=group.name)
         rights = acls.of_group("assigned", scaled, consumers="assigned")["autoscaler"]
-        acls.create(plain, {"planner": [right for right in rights if right.name != "tailpack-plan-"]}, {})
         connection = Connection(bootstrap_servers=secured.address, client_properties=login)
-        with group, planning(group, connection=connection) as planner:
+        with group, ExitStack() as stack:
             group.start(*NAMES)
+            wait_for(group.owners, "its partitions")
+            acls.create(plain, {"planner": [right for right in rights if right.kind is ResourceType.GROUP]}, {})
+            with pytest.raises(PreflightError, match="allow DESCRIBE on the topics of the group"):
+                inspect(connection, settings_of(group.topic, group.name, consumers="auto"))
+            acls.create(plain, {"planner": [right for right in rights if right.name != "tailpack-plan-"]}, {})
+            planner = stack.enter_context(planning(group, connection=connection))
             wait_for(lambda: len(planner.view.members) == len(NAMES), "all members")
             wanted = plan(1, {number: NAMES[number % 3] for number in range(group.partitions)})
             planner.carry_out(wanted, Replicas(dict.fromkeys(NAMES, "")))
-            wait_for(lambda: "allow DESCRIBE on the prefix tailpack-plan-" in planner.problem, "the missing right")
+            wait_for(lambda: "on the prefix tailpack-plan-" in planner.problem, "the missing right")
             acls.create(plain, {"planner": rights}, {})
             assert carried_out(planner, group, wanted)
 
@@ -215,6 +252,6 @@ def test_another_coordinator_moves_nothing_and_one_without_the_assignor_is_named
         without_assignor(next(number for number in planned_cluster.nodes if number not in (first, second)))
         planned_cluster.kill(second)
         planner.carry_out(plan(3, dict.fromkeys(range(group.partitions), NAMES[2])), Replicas({NAMES[2]: ""}))
-        wait_for(lambda: "ignored the plan; install the assignor of tailpack there" in planner.problem, "the problem")
+        wait_for(lambda: "ignored the plan; install the assignor of this version there" in planner.problem, "problem")
         group.served()
         assert group.events_after_revocation() == 0

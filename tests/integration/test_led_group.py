@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
             pytest.param(f"{client} range", 200, marks=pytest.mark.long)
             for client in ("librdkafka", "java", "franz-go")
         ),
-        pytest.param("kafkajs RoundRobinAssigner", 50, marks=pytest.mark.long),
+        *(pytest.param(kind, 50, marks=pytest.mark.long) for kind in ("sarama range", "kafkajs RoundRobinAssigner")),
     ],
 )
 def test_unchanged_consumers_obey_every_plan_and_serve_each_event_once(kind, plans, kafka, namespace, tmp_path):
@@ -125,6 +125,8 @@ def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(kafka
                 assert lines
             else:
                 wait_for(lambda: "plans are not followed" in leader.problem, "the reason why it waits")
+                leader.problem = "a failure that has ended"
+                wait_for(lambda: "plans are not followed" in leader.problem, "the reason why it still waits")
                 assert not leader.view.leads
                 group.stop(*NAMES)
                 wait_for(lambda: leader.view.leads, "the leadership once all have left")

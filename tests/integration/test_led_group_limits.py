@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import urllib.error
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -73,6 +74,31 @@ def test_groups_of_connect_and_of_streams_are_refused_in_one_line(kafka, namespa
         inspect(connection, settings_of(namespace, namespace))
     assert len(str(refused.value).splitlines()) == 1
     assert asyncio.run(described(connection, namespace)) == before
+
+
+def test_an_empty_group_can_be_led_and_is_not_created_for_that(kafka, namespace):
+    connection = Connection(bootstrap_servers=kafka)
+    consumers, line = inspect(connection, settings_of(namespace, namespace, consumers="auto"))
+    assert (consumers, line.partition(";")[0]) == ("led", f"leads group {namespace}, which is empty")
+    assert asyncio.run(described(connection, namespace))[2] == "Dead"
+
+
+def test_a_member_of_kip_848_ends_the_lead_in_one_line_and_the_group_goes_on(kafka, namespace, tmp_path):
+    with ForeignGroup(kafka, namespace, tmp_path / "group") as group, leading(group) as leader:
+        group.start(*NAMES[:2])
+        wait_for(lambda: len(leader.view.members) == 2, "both members")
+        group.load()
+        assert carried_out(leader, group, plan(1, dict.fromkeys(range(group.partitions), NAMES[0])))
+        group.assignor = "consumer"
+        group.start(NAMES[2])
+        wait_for(lambda: "cannot be led: brokers assign its partitions" in leader.problem, "why it leads no more")
+        assert len(leader.problem.splitlines()) == 1
+        wait_for(lambda: NAMES[2] in group.owners().values(), "partitions of the new member")
+        for consumers in ("led", "auto"):
+            with pytest.raises(PreflightError, match=r"KIP-848|install it"):
+                inspect(Connection(bootstrap_servers=kafka), settings_of(group.topic, group.name, consumers=consumers))
+        group.served()
+        assert group.events_after_revocation() == 0
 
 
 def test_a_standby_takes_over_without_a_rebalance_and_the_first_is_fenced(kafka, namespace, tmp_path):
@@ -172,3 +198,24 @@ def test_the_next_coordinator_keeps_the_plan_and_follows_further_ones(cluster, n
         cluster.start()
         assert group.served()
         assert group.events_after_revocation() == 0
+
+
+def test_a_leader_whose_session_ended_with_its_coordinator_leads_again(cluster, namespace, tmp_path):
+    group = ForeignGroup(bootstrap(cluster), f"{namespace}-shop", tmp_path / "group")
+    with group, planned(group, namespace, "led") as auto:
+        auto.wait_for_plan(1, deadline_s=120)
+        wait_for(lambda: group.owners(auto.pids()) == auto.plans()[-1].assignment, "owners by the plan")
+        group.load()
+        wait_until_whole(cluster)
+        auto.signal(signal.SIGSTOP)
+        cluster.kill(coordinator_of(cluster, group.name))
+        ranges = {number: NAMES[2 * number // group.partitions] for number in range(group.partitions)}
+        assert ranges != auto.plans()[-1].assignment
+        wait_for(lambda: group.owners(auto.pids()) == ranges, "owners by their own assignor", deadline_s=120)
+        auto.signal(signal.SIGCONT)
+        wait_for(lambda: group.owners(auto.pids()) == auto.plans()[-1].assignment, "the plan again", deadline_s=120)
+        cluster.start()
+        assert group.served()
+        assert group.events_after_revocation() == 0
+        auto.signal(signal.SIGTERM)
+        assert f"taking over group {group.name}" in auto.ended()[1]

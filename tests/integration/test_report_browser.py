@@ -2,15 +2,17 @@
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from chromium import chromium, console_errors, needs_chromium, open_page
-from example_report import example
+from example_report import changed, example
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
 
 from report.page import page
 
@@ -91,7 +93,7 @@ def test_the_page_fits_the_screen_with_readable_contrast_and_no_console_errors(
     charts = browser.execute_script(
         "return [...document.querySelectorAll('.uplot')].map(c => [c.parentElement.id, c.clientWidth])"
     )
-    assert len(charts) == 8
+    assert len(charts) == 9
     assert all(200 < wide <= width for _, wide in charts)
     assert all(painted(browser, chart)[0] > 0.005 for chart, _ in charts)
     titles = "[...document.querySelectorAll('h1, h2, h3, .key')]"
@@ -147,7 +149,7 @@ def test_the_keyboard_can_zoom_move_and_list_changes(browser: Any, report: str) 
     here = browser.find_element(By.CSS_SELECTOR, "#time [data-here]")
     panels.send_keys("n")
     assert "fits 2 replicas" in here.text, "the reason of the first decision"
-    for number in range(4):
+    for number in range(3):
         if number == 0:
             panels.send_keys(Keys.ESCAPE)
         panels.send_keys("l")
@@ -162,7 +164,7 @@ def test_the_keyboard_can_zoom_move_and_list_changes(browser: Any, report: str) 
 def test_the_pointer_shows_values_and_a_click_lists_reasons(browser: Any, report: str) -> None:
     open_page(browser, report)
     area = plot(browser)
-    at_61 = round(area.size["width"] * (61.1 / 124 - 0.5))
+    at_61 = round(area.size["width"] * (61.5 / 124 - 0.5))
     ActionChains(browser).move_to_element_with_offset(area, at_61, 0).click().perform()
     values = {
         box.get_attribute("data-value"): box.text for box in browser.find_elements(By.CSS_SELECTOR, "[data-value]")
@@ -172,7 +174,10 @@ def test_the_pointer_shows_values_and_a_click_lists_reasons(browser: Any, report
     here = browser.find_element(By.CSS_SELECTOR, "#time [data-here]")
     assert "killed by signal 9" in here.text, "what happened"
     ways = [way.get_attribute("href").split("#")[1] for way in here.find_elements(By.CSS_SELECTOR, "a[href^='#ep']")]
-    assert ways == ["episode-1", "episode-2"], "the largest first"
+    assert ways == ["episode-1"]
+    lines = here.text.splitlines()
+    assert lines[-4] == "1:00 no change: three replicas are enough"
+    assert lines[-2].split() == ["payment-1", "partitions", "3,", "4,", "5,", "worst", "690", "ms"]
 
     area = plot(browser, "panel-heat")
     ActionChains(browser).move_to_element_with_offset(area, round(area.size["width"] * (62.5 / 124 - 0.5)), 0).perform()
@@ -188,9 +193,32 @@ def test_an_episode_links_to_its_time_and_back_to_its_row(browser: Any, report: 
     assert painted(browser)[1] != before[1], "the span is marked"
 
     way = browser.find_element(By.CSS_SELECTOR, "#time [data-here] a[href^='#episode']")
-    assert way.text == "Replica dead, 3 late"
+    assert way.text == "Replica dead, 5 late"
     way.click()
     row = browser.find_element(By.CSS_SELECTOR, "#episodes tr:target")
     assert row.find_element(By.CSS_SELECTOR, "a").text == link.text
     assert 0 <= browser.execute_script("return arguments[0].getBoundingClientRect().top", row) < 800
+    assert console_errors(browser) == []
+
+
+def test_another_run_is_laid_over_the_panels(browser: Any, report: str, tmp_path: Path) -> None:
+    other = changed(policy="keda-hpa", run="other")
+    other.save(tmp_path)
+    (tmp_path / "broken.json").write_text("{}")
+    open_page(browser, report)
+    before = {name: painted(browser, name)[1] for name in ("panel-0", "panel-1", "panel-3")}
+    file = browser.find_element(By.CSS_SELECTOR, "#time input[type=file]")
+    note = browser.find_element(By.CSS_SELECTOR, "#time [data-other]")
+    for name, shown in (
+        ("broken.json", "broken.json is not"),
+        ("result.json", "dotted: keda-hpa (other), 99.921 % in"),
+    ):
+        file.send_keys(str(tmp_path / name))
+        wait = WebDriverWait(browser, 20, poll_frequency=0.1)
+        wait.until(lambda _, shown=shown: note.text.startswith(shown))
+    assert {name: painted(browser, name)[1] != code for name, code in before.items()} == {
+        "panel-0": False, "panel-1": True, "panel-3": True,
+    }  # fmt: skip
+    browser.find_element(By.CSS_SELECTOR, "#time [data-do=next]").click()
+    assert "keda-hpa (other run): " in browser.find_element(By.CSS_SELECTOR, "#time [data-here]").text
     assert console_errors(browser) == []

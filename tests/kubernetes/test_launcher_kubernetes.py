@@ -94,6 +94,12 @@ def test_a_missing_image_is_reported_and_waited_for(nursery: Pods) -> None:
     assert instance.exit() is None
 
 
+def test_a_deployment_whose_pods_would_start_without_a_name_is_refused(nursery: Pods) -> None:
+    nursery.gates = []
+    with pytest.raises(LauncherError, match="add schedulingGates: "):
+        nursery.launcher()
+
+
 def test_an_exhausted_quota_is_reported(nursery: Pods) -> None:
     nursery.kubectl("create", "quota", "few", "--hard=pods=1")
     launcher = nursery.launcher()

@@ -16,6 +16,7 @@ from report.result import (
     Effects,
     Failure,
     Lateness,
+    NoChange,
     PlanDecision,
     Provenance,
     Result,
@@ -95,6 +96,10 @@ def example() -> Result:
             packing_replicas=tuple(map(int, np.where(arrivals > 0, np.ceil(arrivals / 105), 0))),
         ),
         decisions=tuple(made),
+        no_changes=(
+            NoChange(at_s=7.1, ticks=20, reason="one replica is enough"),
+            NoChange(at_s=60.1, ticks=1, reason="three replicas are enough"),
+        ),
         failures=(Failure(at_s=61.2, replica="payment-1", change="died", detail="killed by signal 9"),),
         breakdowns=breakdowns(), tail=tail(SECONDS), heat=heat(SECONDS), cost=cost(), integrity=integrity(),
         rebalances=rebalances(),

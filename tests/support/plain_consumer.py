@@ -1,6 +1,7 @@
 """A consumer that knows nothing of us. Arguments: KEY=VALUE of librdkafka, and work.s.
 
-LOG_FOLDER/NAME.PID gets lines: time (µs), A(ssigned), R(evoked) or L(ost) with partitions, or E with an event's place.
+LOG_FOLDER/NAME.PID, or the output, gets lines: time (µs), A(ssigned), R(evoked) or L(ost) with partitions, or E with an
+event's place.
 """
 
 import os
@@ -12,8 +13,8 @@ from typing import Any
 
 import confluent_kafka
 
-NAME = os.environ["TAILPACK_REPLICA"]
-LOG = (Path(os.environ["LOG_FOLDER"]) / f"{NAME}.{os.getpid()}").open("a", buffering=1)
+NAME, FOLDER = os.environ["TAILPACK_REPLICA"], os.environ.get("LOG_FOLDER")
+LOG = (Path(FOLDER) / f"{NAME}.{os.getpid()}").open("a", buffering=1) if FOLDER else sys.stdout
 STOPPED: list[int] = []
 
 

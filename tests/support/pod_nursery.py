@@ -9,6 +9,7 @@ from pods import kubectl
 
 from autoscaler.live.launchers.api import Api
 from autoscaler.live.launchers.kubernetes import KubernetesLauncher
+from autoscaler.live.launchers.pods import GATE
 from autoscaler.live.settings import KubernetesSettings
 
 REPLICA_CODE = (Path(__file__).parent / "reporting_replica.py").read_text(encoding="utf-8")
@@ -25,6 +26,8 @@ class Pods:
         self.namespace = f"launch-{uuid.uuid4().hex[:8]}"
         self.image = image
         self.by_plan = False
+        self.command, self.memory = ["python", "-c", REPLICA_CODE], "64Mi"
+        self.gates = [{"name": GATE}]
         self.node: dict[str, str] = {}
         """Required labels of the node."""
         self._launchers: list[KubernetesLauncher] = []
@@ -47,13 +50,13 @@ class Pods:
             "name": "replica",
             "image": self.image,
             "imagePullPolicy": "Never",
-            "command": ["python", "-c", REPLICA_CODE],
-            "resources": {"limits": {"memory": "64Mi"}},
+            "command": self.command,
+            "resources": {"limits": {"memory": self.memory}},
             "env": [{"name": "TAILPACK_REPLICA", "valueFrom": named}, *variables],
             "terminationMessagePolicy": "FallbackToLogsOnError",
         }
         pod = {
-            "schedulingGates": [{"name": "tailpack/unnamed"}],
+            "schedulingGates": self.gates,
             "terminationGracePeriodSeconds": 10,
             "automountServiceAccountToken": False,
             "containers": [container],

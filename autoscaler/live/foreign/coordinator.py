@@ -16,6 +16,7 @@ from contracts.connection import Connection
 BOOTSTRAP_TIMEOUT_S: Final = 1.5
 """Longest wait for one bootstrap server, so that a host that vanished leaves time for the others."""
 CLOSE_TIMEOUT_S: Final = 0.5
+GROUP_ID_NOT_FOUND: Final = 69
 
 
 class Coordinator:
@@ -73,6 +74,13 @@ class Coordinator:
         }
         return found
 
+    async def describe_assigned(self) -> Any:
+        """Return the description of a group whose partitions brokers assign; None: it is none. Raises KafkaError."""
+        (found,) = (await self.send(wire.DESCRIBE_ASSIGNED, False, {})).groups
+        if found[0] not in (NoError.errno, GROUP_ID_NOT_FOUND):
+            raise for_code(found[0])(self.group)
+        return None if found[0] else found
+
     async def committed(self, topic: str, partitions: int) -> dict[int, int]:
         """Return partition → committed offset, for partitions with a commit. Raises KafkaError."""
         answer = await self.send(wire.COMMITTED, [(topic, list(range(partitions)))])
@@ -92,11 +100,14 @@ class Coordinator:
         return {name: len(cluster.partitions_for_topic(name) or ()) for name in topics}
 
 
+TOO_OLD: Final = "its brokers are too old, or their group.version is 0; consumers = assigned needs Kafka 4.0"
+ANOTHER: Final = "its members use another assignor than those in led_protocols, or are no consumers"
 REASONS: Final = {
     errors.GroupAuthorizationFailedError: "no right to join it; allow READ on the group",
-    errors.TopicAuthorizationFailedError: "no right to publish; allow DESCRIBE on the prefix tailpack-plan-",
-    errors.IncompatibleBrokerVersion: "its brokers are too old; consumers = assigned needs Kafka 4.0",
-    errors.InconsistentGroupProtocolError: "its members use another assignor than those in led_protocols",
+    errors.TopicAuthorizationFailedError: "allow DESCRIBE on the topics of the group and on the prefix tailpack-plan-",
+    errors.IncompatibleBrokerVersion: TOO_OLD,
+    errors.UnsupportedVersionError: TOO_OLD,
+    errors.InconsistentGroupProtocolError: ANOTHER,
 }
 
 

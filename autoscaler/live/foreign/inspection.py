@@ -1,24 +1,24 @@
 """The check before the autoscaler joins a group: whether it can plan the group, and if not, why."""
 
 import asyncio
-import time
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any, Final
 
 from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
     GroupLoadInProgressError,
+    IncompatibleBrokerVersion,
     KafkaError,
     NotCoordinatorForGroupError,
+    UnsupportedVersionError,
 )
-from confluent_kafka import ConsumerGroupType
 
 from autoscaler.live.foreign.broker_settings import brokers_without_assignor
 from autoscaler.live.foreign.coordinator import Coordinator, describe_error
 from autoscaler.live.foreign.leader import BY_BROKERS
 from autoscaler.live.foreign.planner import CARRIERS, CLASSIC
 from autoscaler.live.foreign.wire import PLANNER, PROTOCOL_TYPE
-from autoscaler.live.kafka import describe_group
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
@@ -37,23 +37,17 @@ def inspect(connection: Connection, settings: AutoscalerSettings) -> tuple[str, 
     """
     group, consumers = settings.group_in(connection.namespace), settings.consumers
     try:
-        found = asyncio.run(_read(connection, group))
+        found, assigned = asyncio.run(_read(connection, group, is_assigned=consumers == "assigned"))
     except (KafkaError, OSError, TimeoutError) as failed:
         raise PreflightError(f"group {group} cannot be described: {describe_error(failed)}") from failed
-    deadline_s = monotonic_s() + LOADING_S
-    while (described := describe_group(connection, group)) is None and not found[5] and consumers in ("auto", "led"):
-        if monotonic_s() >= deadline_s:  # it may be a group of KIP-848
-            raise PreflightError(f"group {group} cannot be described; allow DESCRIBE on it and on each topic it reads")
-        time.sleep(RETRY_S)
-    by_broker = described is not None and described.type is ConsumerGroupType.CONSUMER
     if consumers == "auto":
-        consumers = "assigned" if by_broker else "ours" if found[4] == ASSIGNOR else "led"
+        consumers = "assigned" if assigned else "ours" if found[4] == ASSIGNOR else "led"
     if consumers == "ours":
         return consumers, f"scales group {group}, whose members follow plans by themselves"
     if consumers == "assigned":
-        members = found[5] if not by_broker else [one for one in described.members if one.member_id not in CARRIERS]
-        return consumers, _assigned(connection, group, len(members), is_classic=not by_broker and bool(members))
-    if reason := BY_BROKERS if by_broker else _why_not(found, settings.led_protocols):
+        members = [one for one in assigned[7] if one[0] not in CARRIERS] if assigned else found[5]
+        return consumers, _assigned(connection, group, len(members), is_classic=bool(found[5]))
+    if reason := BY_BROKERS if assigned else _why_not(found, settings.led_protocols):
         raise PreflightError(f"group {group} cannot be led: {reason}")
     if members := [one for one in found[5] if one[1] != PLANNER]:
         is_kept = len(members) < len(found[5])
@@ -87,13 +81,16 @@ def _why_not(found: Any, protocols: Collection[str]) -> str:
     }.get(protocol, f"its assignor is {protocol}; add it to led_protocols")
 
 
-async def _read(connection: Connection, group: str) -> Any:
+async def _read(connection: Connection, group: str, *, is_assigned: bool) -> Any:
     deadline_s = monotonic_s() + LOADING_S
     while True:
         coordinator = Coordinator(connection, group)
         try:
             await coordinator.connect()
-            return await coordinator.describe()
+            assigned = None
+            with suppress(*(() if is_assigned else (IncompatibleBrokerVersion, UnsupportedVersionError))):
+                assigned = await coordinator.describe_assigned()
+            return await coordinator.describe(), assigned
         except (GroupCoordinatorNotAvailableError, NotCoordinatorForGroupError, GroupLoadInProgressError):
             # It is about to be elected, also on a new cluster, or reads its log.
             if monotonic_s() >= deadline_s:

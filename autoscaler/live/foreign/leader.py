@@ -33,6 +33,8 @@ class Leader(Membership):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._member, self._generation = "", -1
+        self._other, self._has_led = "", False
+        """Id of the member that leads instead of this one, if one does; whether this one has led."""
         self._counts: dict[str, int] = {}
         self._withheld_s = self._began_s = 0.0
         self._ended_s = 0.0
@@ -76,7 +78,7 @@ class Leader(Membership):
                 if await self._coordinator.count_partitions(self._topic, self.view.members) != self._counts:
                     self._due.set()  # a topic has grown: only the leader can notice
             else:
-                await self._look(self._generation, self.view.protocol, leads=False)
+                await self._look(self._generation, self.view.protocol)
 
     async def _wait_for_plan(self, for_s: float) -> bool:
         """Return whether a rebalance is due within this time. Meanwhile, learn from the group's commits."""
@@ -99,6 +101,8 @@ class Leader(Membership):
         """Join, hand out partitions as the leader, and return the generation; −1: join again."""
         offered = [(name, wire.NO_TOPICS) for name in self._settings.led_protocols]
         times_ms = round(self._settings.session_s * 1000), round(wire.REQUEST_TIMEOUT_S * 1000)
+        if not self._member:
+            await self._coordinator.describe()  # which consumers may have to leave
         request = self._coordinator.send(wire.JOIN, *times_ms, self._member, PLANNER, wire.PROTOCOL_TYPE, offered)
         joined = await self._await_members(asyncio.ensure_future(request))
         if self._must_rejoin(joined.error_code):
@@ -113,13 +117,15 @@ class Leader(Membership):
             return -1
         # After a restart, the answer names this member by its former id, and lists no members.
         leads = joined.leader_id == joined.member_id or joined.leader_id.startswith(f"{PLANNER}-")
+        self._other, self._has_led = "" if leads else joined.leader_id, self._has_led or leads
+        if self._other and (self._has_led or self._settings.take_over == "kick"):
+            await self._kick()
+            return -1
         if not joined.members:
             answer = await self._coordinator.send(wire.SYNC, generation, self._member, PLANNER, [])
             if self._must_rejoin(answer.error_code):
                 return -1
-            await self._look(generation, joined.group_protocol, leads=leads)
-            if not leads:
-                await self._kick(joined.leader_id)
+            await self._look(generation, joined.group_protocol)
             return generation
         return await self._hand_out(joined, generation)
 
@@ -190,8 +196,14 @@ class Leader(Membership):
         listed = ", ".join(sorted(name for name, count in self._counts.items() if not count))
         return f"topics {listed} cannot be seen, so owners keep them; allow DESCRIBE, or create them" if listed else ""
 
-    async def _look(self, generation: int, protocol: str, *, leads: bool) -> None:
+    async def _look(self, generation: int, protocol: str) -> None:
         """Read the members and their partitions from the coordinator."""
+        if self._other:
+            self.problem = (
+                f"{self._other} leads group {self._coordinator.group} and assigns its partitions; plans are not "
+                'followed until all consumers were stopped once; or set take_over = "kick", which repeats their last '
+                "events once"
+            )
         found = await self._coordinator.describe()
         if found[2] != "Stable":
             return
@@ -201,20 +213,16 @@ class Leader(Membership):
         )
         self._counts = await self._coordinator.count_partitions(self._topic, members)
         places = {one[0]: read_assignment(one[5]) for one in listed}
-        self.view = View(monotonic_s(), generation, leads, protocol, 0, members, places)
+        self.view = View(monotonic_s(), generation, not self._other, protocol, 0, members, places)
         self._compare()
 
-    async def _kick(self, leader: str) -> None:
-        group = self._coordinator.group
-        if self._settings.take_over != "kick":
-            self.problem = (
-                f"{leader} leads group {group} and assigns its partitions; plans are not followed until all consumers "
-                'were stopped once; or set take_over = "kick", which repeats their last events once'
-            )
-            return
-        self._notify(f"taking over group {group}: {leader} leaves and rejoins; its uncommitted events are repeated")
-        instance_id = self._coordinator.known.get(leader, Member(leader)).instance_id
-        await self._coordinator.leave({leader: instance_id or None})
+    async def _kick(self) -> None:
+        """Let all consumers leave, so that this member leads. Eager ones own nothing between join and assignment."""
+        gone = {self._other: Member(self._other)} | self._coordinator.known
+        line = f"{len(gone)} consumers leave and rejoin; their uncommitted events are repeated"
+        self._notify(f"taking over group {self._coordinator.group}: {line}")
+        await self._coordinator.leave({id_: member.instance_id or None for id_, member in gone.items()})
+        await asyncio.sleep(FOLLOW_UP_S)
 
     def _must_rejoin(self, code: int) -> bool:
         """Return whether the answer asks for a new join. Raises KafkaError if another coordinator is needed."""

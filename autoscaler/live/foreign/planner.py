@@ -32,7 +32,7 @@ POLLING_S: Final = 5.0
 LEAVE: Final = -1
 CARRIERS: Final = (PLANNER, *(f"{PLANNER}-{number}" for number in range(2, MOST_PARTS + 1)))
 """Ids of the members that carry parts of the plan."""
-UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND, FENCED_MEMBER_EPOCH = 25, 69, 110
+UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH = 25, 110
 CLASSIC: Final = "use the classic protocol; set consumers = led, or group.protocol=consumer at the consumers"
 
 Owners = dict[bytes, list[bytes]]
@@ -95,15 +95,12 @@ class Planner(Membership):
 
     async def _step(self) -> bool:
         """Read the group, and publish the plan if the group has another one. Return whether it is carried out."""
-        (found,) = (await self._coordinator.send(wire.DESCRIBE_ASSIGNED, False, {})).groups
-        if found[0] == GROUP_ID_NOT_FOUND:
+        if (found := await self._coordinator.describe_assigned()) is None:
             classic = await self._coordinator.describe()
             self.view = View(monotonic_s(), protocol=ASSIGNED)
             count = len(classic[5])
             self.problem = f"group {self._coordinator.group}: its {count} consumers {CLASSIC}" if count else ""
             return True
-        if for_code(found[0]) is not NoError:
-            raise for_code(found[0])(self._coordinator.group)
         racks = {one[0]: one[2] or "" for one in found[7] if one[0] in CARRIERS}
         carried = [racks[carrier] for carrier in CARRIERS if racks.get(carrier)]
         if self._is_of_another(carried):
@@ -168,7 +165,7 @@ class Planner(Membership):
         self.problem = self._too_long
         if plan is not None and epoch == target_epoch and follows is False:
             where = f"group {self._coordinator.group}, broker {self._coordinator.node}"
-            self.problem = f"{where}: {found[6]!r} ignored the plan; install the assignor of tailpack there"
+            self.problem = f"{where}: {found[6]!r} ignored the plan; install the assignor of this version there"
         return settled
 
     async def _publish(self, owners: Owners, *, is_new: bool) -> bool:

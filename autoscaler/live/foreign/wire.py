@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
+from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.group import JoinGroupRequest_v5, SyncGroupRequest_v3
 from aiokafka.protocol.types import (
@@ -118,6 +119,13 @@ class VersionedRequest(Request[RequestStruct]):  # type: ignore[misc]  # aiokafk
     def __init__(self, kind: Any, *values: Any) -> None:
         self.API_KEY, self._CLASSES = kind.API_KEY, (kind,)
         self._values = values
+
+    def prepare(self, versions: Any) -> Any:
+        """Return the request to send to a broker. Raises IncompatibleBrokerVersion if the broker does not know it."""
+        try:
+            return super().prepare(versions)
+        except NotImplementedError as unknown:
+            raise IncompatibleBrokerVersion(str(unknown)) from unknown
 
     def build(self, request_struct_class: Any) -> Any:
         """Return the request to send."""

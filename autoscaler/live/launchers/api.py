@@ -10,7 +10,7 @@ from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
 from autoscaler.live.launcher import LauncherError
-from autoscaler.live.launchers.pods import Pod, Raw
+from autoscaler.live.launchers.pods import GATE, Pod, Raw
 from autoscaler.live.settings import KubernetesSettings, kubeconfig
 
 CONNECT_TIMEOUT_S: Final = 1.0
@@ -50,8 +50,11 @@ class Api:
         self._selector = ""
 
     def read_deployment(self) -> Raw:
-        """Return the Deployment."""
+        """Return the Deployment. Raises LauncherError if it does not exist, or its pods do not wait for names."""
         found = self._request_json(self._apps.read_namespaced_deployment, self.deployment)
+        if {"name": GATE} not in found["spec"]["template"]["spec"].get("schedulingGates", ()):
+            remedy = f"add schedulingGates: [{{name: {GATE}}}] to its template"
+            raise LauncherError(f"pods of Deployment {self.deployment} would start without a name; {remedy}")
         labels: Mapping[str, str] = found["spec"]["selector"]["matchLabels"]
         self._selector = ",".join(f"{key}={value}" for key, value in labels.items())
         return found

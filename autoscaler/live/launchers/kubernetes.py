@@ -15,6 +15,7 @@ from typing import Final
 from autoscaler.live.launcher import LauncherError, Orphan
 from autoscaler.live.launchers.api import Api
 from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, REPLICA, REPORTS_AS, Pod, PodInstance, pod_of
+from autoscaler.live.launchers.watched_pods import WatchedPods
 from contracts.clock import monotonic_s
 
 COMPARE_INTERVAL_S: Final = 1.0
@@ -28,12 +29,13 @@ DELETION_TIMEOUT_S: Final = 5.0
 HPA_DELETION_TIMEOUT_S: Final = 30.0
 """Time for the HPA to delete the released pod. Then the launcher deletes it. The HPA acts every 15 s and tolerates 10 %
 surplus pods."""
+OUTDATED: Final = (409, 410)  # the pod has changed meanwhile, or the watch version is too old
 MIN_RETRY_S: Final = 0.2
 MAX_RETRY_S: Final = 5.0
 
 
 class KubernetesLauncher:
-    """Names the pods of a Deployment and controls their number. Raises LauncherError if there is no such Deployment.
+    """Names the pods of a Deployment and controls their number. Raises LauncherError, see Api.read_deployment.
 
     why_not_leading: called before each change. Returns why this autoscaler may not act, empty if it leads.
     by_plan: KEDA or an HPA scales by `wanted`. The launcher does not write the count into the Deployment.
@@ -43,25 +45,18 @@ class KubernetesLauncher:
         self.wanted, self._by_plan = 0, by_plan
         self._api, self._why_not_leading = api, why_not_leading
         self._lock = threading.Condition(threading.RLock())
-        self._pods: dict[str, Pod] = {}
         self._wanted: dict[str, PodInstance] = {}
         self._leaving: list[PodInstance] = []
         self._reserved: dict[str, float] = {}
         """Exited replica → time until which its pod is kept, seconds."""
         self._adopted = False
         """Whether orphans were adopted. Until then, pods with unknown names are an earlier autoscaler's and stay."""
-        self._changed = False
-        self._closed = threading.Event()
+        self._changed, self._closed = False, threading.Event()
         self._problems = {"lead": "", "watch": "", "act": "", "pods": ""}
         self._requested_count, self._read_s = 0, 0.0
         self._read()
-        self._version = self._list()
-        self._threads = [
-            threading.Thread(target=self._repeat, args=(name, step), name=f"{name} pods", daemon=True)
-            for name, step in (("watch", self._watch), ("act", self._act))
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._pods = WatchedPods(api, self._lock, self._observe_pod)
+        self._threads = [self._repeat("watch", self._pods.watch), self._repeat("act", self._act)]
 
     @property
     def problem(self) -> str:
@@ -74,7 +69,7 @@ class KubernetesLauncher:
             self._adopted = True
             self._reserved.pop(name, None)
             taken = {instance.pod.uid for instance in self._instances() if instance.pod and not instance.exit()}
-            existing = next((pod for pod in self._living() if pod.replica == name and pod.uid not in taken), None)
+            existing = next((pod for pod in self._pods.living() if pod.replica == name and pod.uid not in taken), None)
             instance = self._wanted[name] = PodInstance(name, self._notify, existing)
             self._notify()
             return instance
@@ -99,7 +94,7 @@ class KubernetesLauncher:
         """Yield the pods that have replica names."""
         with self._lock:
             self._adopted = True
-            for pod in list(self._living()):
+            for pod in list(self._pods.living()):
                 if pod.replica and pod.replica not in self._wanted:
                     instance = self._wanted[pod.replica] = PodInstance(pod.replica, self._notify, pod)
                     started, _, instance.incarnation = pod.annotations.get(REPORTS_AS, "").partition(" ")
@@ -125,58 +120,35 @@ class KubernetesLauncher:
             self._changed = True
             self._lock.notify_all()
 
-    def _living(self) -> Iterator[Pod]:
-        return (pod for pod in self._pods.values() if not pod.is_terminating)
-
     def _instances(self) -> list[PodInstance]:
         with self._lock:
             return [*self._wanted.values(), *self._leaving]
 
-    def _observe_pod(self, pod: Pod, *, is_deleted: bool = False) -> None:
-        with self._lock:
-            self._pods[pod.uid] = pod
-            if is_deleted:
-                del self._pods[pod.uid]
-            for instance in self._instances():
-                if instance.pod and instance.pod.uid == pod.uid:
-                    instance.observe(pod, is_deleted=is_deleted)
-            self._notify()
+    def _observe_pod(self, pod: Pod, *, is_deleted: bool) -> None:
+        for instance in self._instances():
+            if instance.pod and instance.pod.uid == pod.uid:
+                instance.observe(pod, is_deleted=is_deleted)
+        self._notify()
 
-    def _list(self) -> str:
-        found, version = self._api.list_pods()
-        with self._lock:
-            listed = {pod.uid: pod for pod in map(pod_of, found)}
-            for pod in {**self._pods, **listed}.values():
-                self._observe_pod(pod, is_deleted=pod.uid not in listed)
-        return version
+    def _repeat(self, name: str, step: Callable[[], object]) -> threading.Thread:
+        def run() -> None:
+            pause_s = MIN_RETRY_S
+            while not self._closed.is_set():
+                try:
+                    step()
+                    self._problems[name], pause_s = "", MIN_RETRY_S
+                except Exception as error:
+                    failed = error if isinstance(error, LauncherError) else LauncherError(repr(error))
+                    if failed.status in OUTDATED:
+                        self._closed.wait(MIN_RETRY_S)
+                        continue
+                    self._problems[name] = str(failed)
+                    self._closed.wait(max(pause_s, failed.retry_after_s))
+                    pause_s = min(MAX_RETRY_S, 2 * pause_s)
 
-    def _repeat(self, name: str, step: Callable[[], object]) -> None:
-        pause_s = MIN_RETRY_S
-        while not self._closed.is_set():
-            try:
-                step()
-                self._problems[name], pause_s = "", MIN_RETRY_S
-            except Exception as error:
-                failed = (
-                    error if isinstance(error, LauncherError) else LauncherError(f"{type(error).__name__}: {error}")
-                )
-                if failed.status in (409, 410):  # the pod has changed meanwhile, or the watch version is too old
-                    self._closed.wait(MIN_RETRY_S)
-                    continue
-                self._problems[name] = str(failed)
-                self._closed.wait(max(pause_s, failed.retry_after_s))
-                pause_s = min(MAX_RETRY_S, 2 * pause_s)
-
-    def _watch(self) -> None:
-        """Follow the pods until the server ends the watch. After a failure, list all pods again."""
-        if not self._version:
-            self._version = self._list()
-        version, self._version = self._version, ""
-        for kind, raw in self._api.watch_pods(version):
-            version = raw["metadata"]["resourceVersion"]
-            if kind != "BOOKMARK":
-                self._observe_pod(pod_of(raw), is_deleted=kind == "DELETED")
-        self._version = version
+        thread = threading.Thread(target=run, name=f"{name} pods", daemon=True)
+        thread.start()
+        return thread
 
     def _act(self) -> None:
         with self._lock:
@@ -206,7 +178,7 @@ class KubernetesLauncher:
 
     def _annotate(self, instance: PodInstance, note: str, value: str) -> None:
         if instance.pod and instance.pod.annotations.get(note) != value:
-            self._observe_pod(pod_of(self._api.annotate(instance.pod, {note: value})))
+            self._pods.observe(pod_of(self._api.annotate(instance.pod, {note: value})))
 
     def _select_leaving_pods(self) -> None:
         """Move instances that shall stop to `_leaving`, and drop those whose pods no longer exist."""
@@ -219,23 +191,23 @@ class KubernetesLauncher:
                 if instance.stop_requested and instance.exit() is None:
                     self._leaving += [] if instance in self._leaving else [instance]
             exited = [instance for instance in self._leaving if instance.exit()]
-            gone = [instance for instance in exited if not (instance.pod and instance.pod.uid in self._pods)]
+            gone = [instance for instance in exited if not (instance.pod and instance.pod.uid in self._pods.by_uid)]
             self._leaving = [instance for instance in self._leaving if instance not in gone]
             known = {instance.pod.uid for instance in self._instances() if instance.pod}
-            for pod in self._living():  # pods with names that no replica has now
+            for pod in self._pods.living():  # pods with names that no replica has now
                 if pod.replica and pod.uid not in known and pod.replica not in self._reserved:
                     self._leaving.append(PodInstance(pod.replica, self._notify, pod))
 
     def _name_pods(self) -> None:
         with self._lock:
-            nameless = sorted((pod for pod in self._living() if pod.is_gated), key=lambda pod: pod.created)
+            nameless = sorted((pod for pod in self._pods.living() if pod.is_gated), key=lambda pod: pod.created)
             wanted = self._wanted.values()
             waiting = [instance for instance in wanted if instance.pod is None and instance.exit() is None]
         for instance, pod in zip(waiting, nameless, strict=False):
             named = pod_of(self._api.annotate(pod, {REPLICA: instance.replica}, open_gate=True))
             with self._lock:
                 instance.pod, instance.started = named, named.started
-                self._pods[named.uid] = named
+                self._pods.by_uid[named.uid] = named
         self._problems["pods"] = next(filter(None, (instance.stuck_reason for instance in self._instances())), "")
 
     def _scale(self) -> None:
@@ -244,7 +216,7 @@ class KubernetesLauncher:
             leaving = [(one, pod) for one in self._leaving if (pod := one.pod) and not pod.is_terminating]
             uids = {pod.uid for _, pod in leaving}
             is_awaiting = any(instance.pod is None and instance.exit() is None for instance in self._wanted.values())
-            others = [pod for pod in self._living() if pod.uid not in uids and (is_awaiting or not pod.is_gated)]
+            others = [pod for pod in self._pods.living() if pod.uid not in uids and (is_awaiting or not pod.is_gated)]
             others_ready = all(pod.ready for pod in others)  # the ReplicaSet deletes pods that are not ready first
             cheapest = [(one, pod) for one, pod in leaving if pod.annotations.get(DELETION_COST) == LOWEST_COST]
             excluded = [one for one, pod in cheapest if others_ready or not pod.ready]

@@ -1,6 +1,8 @@
 """The league ranks policies on hidden scenarios, and a policy that fails loses the scenario with its error."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -45,6 +47,27 @@ def test_files_that_fail_are_listed_and_equal_names_are_told_apart(monkeypatch: 
     table = json.loads(command_line.run("dev", "league", *files, "--seed", "1", "--scenarios", "1", "--json").stdout)
     errors = {one["policy"]: one["errors"] for one in table}
     assert errors == {name: ["broken"] * (name in files) for name in (*files, *course.OURS)}
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("while True: pass", "the import takes more than"),
+        ("while True:\n    try:\n        sum(range(99))\n    except Exception: pass", ""),
+        ("import time; time.sleep(600)", ""),
+        ("sum(iter(int, 1))", ""),
+    ],
+    ids=["endless", "catches everything", "sleeps", "in C"],
+)
+def test_an_import_that_never_ends_is_stopped(tmp_path: Path, code: str, message: str) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    limits = "from tailpack.cli import course as c; c.IMPORT_S = 0.3; c.CLOCK_S = 5"
+    play = f"{limits}; c.play(c.Job(scenario='w1', policy='mine.py'))"
+    ended = subprocess.run(
+        [sys.executable, "-c", play], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 1
+    assert message in ended.stderr
 
 
 def test_a_policy_that_decides_too_slowly_fails_the_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ from contracts.journal import PartitionState, PlanWritten, ReplicaChange, Replic
 from tailpack.live_view import RunStatus, line, render
 from tailpack.watch import RunState
 
+REASON = "p0 is hot: " + " ".join(f"{number} events wait" for number in range(20))
+
 
 def timeline(latency_s: float) -> Timeline:
     return Timeline(intended_us=1_000_000, placed_us=1_000_100, done_us=1_000_000 + round(latency_s * 1e6))
@@ -17,7 +19,7 @@ def timeline(latency_s: float) -> Timeline:
 
 def tick(**changes: object) -> TickRecord:
     seen = (
-        PartitionState(partition=0, arrival_rate=30.0, lag=4, owner="payment-0"),
+        PartitionState(partition=0, arrival_rate=30.0, lag=40, owner="payment-0"),
         PartitionState(partition=1, arrival_rate=12.0, lag=0, owner="payment-1"),
     )
     fields = {
@@ -41,8 +43,9 @@ def state() -> RunState:
     for order, latency_s in (("a", 0.02), ("b", 0.03), ("c", 0.7)):
         state.record_finished(order, timeline(latency_s), now=10.0)
     state.record_entry(tick())
+    state.record_entry(tick(action="up", reason=REASON, at_us=2_000_000))
     state.record_entry(ReplicaChanged(at_us=0, replica="payment-1", change=ReplicaChange.READY))
-    plan = PlanWritten(at_us=0, epoch=3, action="up", reason="p0 is hot", replicas=("payment-0", "payment-1"),
+    plan = PlanWritten(at_us=0, epoch=3, action="up", reason=REASON, replicas=("payment-0", "payment-1"),
                        assignment={0: "payment-0", 1: "payment-1"}, moved=1)  # fmt: skip
     state.record_entry(plan)
     return state
@@ -57,9 +60,11 @@ def test_a_replica_that_died_is_an_incident_and_gone(state: RunState) -> None:
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_view_shows_owners_latency_and_reasons(state: RunState, width: int) -> None:
     rows = drawn(state, RunStatus("tailpack demo", "replaying", 12.0, 120.0, 900.0), width)
-    for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.666 % in time"):
+    for expected in ("payment-0", "p0 30 !", "p1 12 ", "700", "12/120 s", "66.666 % in time"):
         assert expected in "\n".join(rows)
     assert max(map(len, rows)) <= width
+    words = " ".join("\n".join(rows).replace("│", " ").split())
+    assert all(part in words for part in ("2 s up 2 → 2", "p0 is hot: 0 events wait", "19 events", "no change ×1"))
 
 
 def test_a_problem_of_the_autoscaler_is_shown_in_both_views_until_it_ends(state: RunState) -> None:

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 from foreign_group import settings_of
 
-from autoscaler.live.foreign import broker_settings, inspection, packed, wire
-from autoscaler.live.foreign.coordinator import Coordinator
+from autoscaler.live.foreign import broker_settings, packed, wire
+from autoscaler.live.foreign.coordinator import Coordinator, describe_error
 from autoscaler.live.foreign.leader import Leader
 from autoscaler.live.foreign.members import Member, Replicas
 from autoscaler.live.foreign.membership import View
@@ -20,7 +20,6 @@ from autoscaler.live.foreign.planner import Planner
 from autoscaler.live.foreign.wire import PLANNER
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
-from contracts.preflight import PreflightError
 
 CONNECTION, TOPIC, TOPIC_ID = Connection(bootstrap_servers="kafka:9092"), "orders", b"o" * 16
 SETTINGS = settings_of(TOPIC, "shop")
@@ -30,6 +29,7 @@ class Group:
     """A coordinator with one consumer of KIP-848, which forgets what it gets while `is_deaf`."""
 
     group, node = "shop", 1
+    describe_assigned = Coordinator.describe_assigned
 
     def __init__(self) -> None:
         self.rack: str | None = None
@@ -122,12 +122,19 @@ def test_a_join_that_a_lost_coordinator_did_not_answer_is_sent_to_the_next_one(l
         raise KafkaConnectionError("lost")
 
     leader._coordinator.send = send
-    leader.view, leader._generation = View(leads=True, generation=3), 3
+    leader.view, leader._generation, leader._member = View(leads=True, generation=3), 3, "tailpack-planner-1"
     leader._due.set()  # a plan
     for _ in range(2):
         with pytest.raises(KafkaConnectionError):
             leader._loop.run_until_complete(leader._serve())
     assert sent == [wire.JOIN, wire.JOIN]
+
+
+@pytest.mark.parametrize("versions", [{}, {wire.BEAT.API_KEY: (0, 0)}])
+def test_a_broker_older_than_4_0_is_named_as_the_reason(versions):
+    with pytest.raises(IncompatibleBrokerVersion) as refused:
+        wire.VersionedRequest(wire.BEAT, "shop").prepare(versions)
+    assert "consumers = assigned needs Kafka 4.0" in describe_error(refused.value)
 
 
 def test_a_bootstrap_server_that_vanished_leaves_time_for_the_next(monkeypatch):
@@ -160,15 +167,3 @@ def test_brokers_are_asked_one_by_one_for_the_assignor(monkeypatch):
     admin = SimpleNamespace(list_topics=lambda **_: cluster, describe_configs=describe_configs)
     monkeypatch.setattr(broker_settings, "AdminClient", lambda _: admin)
     assert broker_settings.brokers_without_assignor(CONNECTION) == ([2], 2)
-
-
-@pytest.mark.parametrize("consumers", ["auto", "led"])
-def test_a_group_that_looks_empty_and_cannot_be_described_is_refused(monkeypatch, consumers):
-    async def read(*_: Any) -> Any:
-        return 0, "shop", "Dead", "", "", []
-
-    monkeypatch.setattr(inspection, "_read", read)
-    monkeypatch.setattr(inspection, "LOADING_S", 0.0)
-    monkeypatch.setattr(inspection, "describe_group", lambda *_: None)
-    with pytest.raises(PreflightError, match="group shop cannot be described; allow DESCRIBE on it and on each topic"):
-        inspection.inspect(CONNECTION, settings_of(TOPIC, "shop", consumers=consumers))

@@ -1,26 +1,44 @@
-"""The three answers at the head of a report: whether the SLO was met, why not, and what other policies cost."""
+"""The three answers at the head of a report: the used error budget, the causes, and a policy that does better."""
 
 from example_report import changed, example
 
 from report.page.answers import answers
 from report.result import CauseOfLateness, OtherPolicy, Tail
 
+CAUSES = tuple(
+    CauseOfLateness(cause=cause, events=n, share=n / 38, worst_s=1.0)
+    for cause, n in (("burst", 30), ("handover", 6), ("overloaded", 2))
+)
+OTHERS = tuple(
+    OtherPolicy(policy=policy, in_sla=in_sla, replica_minutes=cost)
+    for policy, in_sla, cost in (
+        ("overprovisioned", 1.0, 2.2), ("keda-hpa", 0.97, 2.0), ("linear", 1.0, 4.0), ("tail-aware", 0.9995, 2.5),
+    )
+)  # fmt: skip
+UNMET = changed(
+    in_sla=1 - 38 / 10_240, replica_minutes=2.0, tail=Tail(late=38, causes=CAUSES, episodes=()), other_policies=OTHERS
+)
+
 
 def test_a_met_slo_shows_the_used_error_budget() -> None:
-    slo, causes, _ = answers(example())
-    assert slo.answer == "Yes"
-    assert causes.answer == "8 late of 10 allowed"
+    budget, causes, advice = answers(example())
+    assert (budget.answer, [bar[1] for bar in budget.bars]) == ("80 %", ["10", "8"])
     assert causes.words.startswith("5 replica dead, 2 overloaded, 1 handover.")
+    assert "--others" in advice.words
 
 
 def test_an_unmet_slo_names_the_fewest_causes_that_broke_it() -> None:
-    by = (("burst", 30), ("handover", 6), ("overloaded", 2))
-    causes = tuple(CauseOfLateness(cause=cause, events=n, share=n / 38, worst_s=1.0) for cause, n in by)
-    other = OtherPolicy(policy="overprovisioned", in_sla=1.0, replica_minutes=6.0)
-    unmet = changed(in_sla=1 - 38 / 10_240, tail=Tail(late=38, causes=causes, episodes=()), other_policies=(other,))
-    slo, main, _ = answers(unmet)
-    assert slo.answer == "No"
+    budget, main, _ = answers(UNMET)
+    assert budget.answer == "380 %"
     assert main.answer == "Burst", "the other eight are fewer than the ten that are allowed"
-    assert main.words.startswith("38 events were late, 10 are allowed; 30 ")
-    assert "overprovisioned" in main.words
-    assert main.words.endswith(" 6.00 replica-minutes.")
+    assert main.words.startswith("30 burst, 6 handover, 2 overloaded.")
+
+
+def test_the_advice_is_the_cheapest_policy_that_meets_the_slo_and_knows_no_future() -> None:
+    advice = answers(UNMET)[2]
+    assert advice.answer == "tail-aware"
+    assert advice.words.endswith("99.95 % in time for 2.50 replica-minutes (+25.0 %).")
+    assert advice.command == "tailpack run --scenario demo --set seed=1 --policy tail-aware"
+    none = answers(changed(in_sla=UNMET.in_sla, other_policies=OTHERS[:2]))[2]
+    assert (none.answer, none.command) == ("None of these", "")
+    assert "knows the peak" in none.words

@@ -72,12 +72,17 @@ def test_the_page_lists_each_cause_and_each_episode() -> None:
     assert tail
     for cause in tail.causes:
         assert MEANINGS[Cause(cause.cause)].replace("'", "&#39;") in text
+    merged = tail.episodes[2]  # by the larger episode of the same cause and plan at that time
     for episode in tail.episodes:
-        assert join_units(episode.why) in text
+        assert (join_units(episode.why) in text) == (episode is not merged)
+    assert "5</td>" in text
+    assert "partitions 3, 4, payment-0, payment-2, plan 56" in text
     rows = re.findall(r'<tr id="episode-(\d+)"><th scope="row" class="when"><a href="#time" data-at="([\d.]+)"', text)
     drawn = data_of(text)["episodes"]
     assert [(int(row), float(at)) for row, at in rows] == [(row, episode[0]) for row, episode in enumerate(drawn)]  # type: ignore[arg-type,var-annotated]
     assert "not listed" not in text
+    (seventh,) = (one for one in data_of(text)["unchanged"] if one[0] == 7.1)  # type: ignore[attr-defined]
+    assert seventh == [7.1, "one replica is enough"]
     short = msgspec.structs.replace(tail, episodes=tail.episodes[:1], episodes_left_out=3)
     assert "3 smaller episodes are not listed" in html(changed(tail=short))
 

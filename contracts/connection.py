@@ -117,12 +117,16 @@ def read_settings(
     config: a TOML file. Environment variables override it. check: gets the settings; may raise InvalidSettingsError.
     """
     table = present_names(table_in(config), kind) if config else {}
+    problems, given = list[str](), {key: key for key in table}
     for name, short in kind.TABLES.items():
-        if isinstance(table.get(name), dict):
-            table |= {short.get(key, key): value for key, value in table.pop(name).items()}
+        for key, value in (table.pop(name) if isinstance(table.get(name), dict) else {}).items():
+            full, here = short.get(key, key), f"[{name}] {key}"
+            if full in given:
+                problems.append(f"{config}: {given[full]} and {here} are the same setting; keep one of them")
+            table[full], given[full] = value, here
     known = sorted({field.name for field in (*fields(Connection), *fields(kind))})
     why = {key: NO_SECRET if _SECRET.search(key) else unknown_name(key, known) for key in table if key not in known}
-    problems = [f"{config}: {key}: {problem}" for key, problem in why.items()]
+    problems += [f"{config}: {key}: {problem}" for key, problem in why.items()]
     found: list[Any] = []
     both: Any = ((Connection, Connection.aiokafka), (kind, check))  # `aiokafka` checks the certificates
     for record, validate in both:

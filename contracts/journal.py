@@ -60,6 +60,7 @@ class _Tick(msgspec.Struct, frozen=True, kw_only=True):
     missing: str | None = None
     problems: tuple[str, ...] = ()
     expected: ExpectedArrivals | None = None
+    comparison: str = ""
     v: int = JOURNAL_VERSION
 
 

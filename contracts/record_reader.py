@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine, Mapping
+import time
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -19,6 +20,7 @@ Place = tuple[str, int]
 BEGINNING: Final = -1
 MAX_BATCH_MB: Final = 16
 """Default of the largest unpacked batch. The largest plan has 10 MB."""
+BATCH: Final = 10_000  # records
 RETRY_PAUSE_S: Final = 0.2
 STOP_DEADLINE_S: Final = 5.0
 
@@ -60,6 +62,16 @@ class RecordReader:
         """
         is_fetched = self._is_connected.is_set() and self._consumer._fetcher._records
         return self._call(self._read(count, timeout_s)) if timeout_s or is_fetched else []
+
+    def to_end(self, silent_s: float) -> Iterator[Any]:
+        """Yield all records up to the end. Raises TimeoutError if none arrives for `silent_s` seconds."""
+        answered_s = time.monotonic()
+        while not self.is_at_end():
+            if found := self.read(BATCH, 0.2):
+                yield from found
+                answered_s = time.monotonic()
+            elif time.monotonic() - answered_s > silent_s:
+                raise TimeoutError(self.error or "no record arrives")
 
     def positions(self) -> dict[Place, tuple[int, int]]:
         """Return partition → next offset and end. Unknown partitions are left out."""

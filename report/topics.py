@@ -1,7 +1,6 @@
 """Read the topics of a run into events.parquet and journal.parquet. Spark reads the events of large runs."""
 
 import shutil
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -25,7 +24,6 @@ from report.run_info import EVENTS, JOURNAL, load_run
 
 MAX_RECORDS: Final = 1_000_000
 """Most records of events that one process reads; Spark distributes more."""
-BATCH: Final = 10_000  # records
 ANSWER_TIMEOUT_S: Final = 10.0
 QUERYING: Final = {"group.id": "tailpack-report", "error_cb": lambda _: None}  # the exception has the message
 EventWriter = Callable[[Path, Mapping[str, int]], set[int]]
@@ -66,15 +64,12 @@ class RunReader:
 
     def records(self, partitions: Iterable[tuple[str, int]]) -> Iterator[Record]:
         """Yield the records of partitions. Raises ReportError if the broker does not answer for ANSWER_TIMEOUT_S."""
-        begins, answered_s = dict.fromkeys(partitions, BEGINNING), time.monotonic()
+        begins = dict.fromkeys(partitions, BEGINNING)
         with closing(RecordReader(self._connection, begins, isolation_level="read_committed")) as reader:
-            while not reader.is_at_end():
-                found = reader.read(BATCH, 0.2)
-                yield from map(_record, found)
-                if found:
-                    answered_s = time.monotonic()
-                elif time.monotonic() - answered_s > ANSWER_TIMEOUT_S:
-                    raise self._away(reader.error or "no record arrives")
+            try:
+                yield from map(_record, reader.to_end(ANSWER_TIMEOUT_S))
+            except TimeoutError as silent:
+                raise self._away(str(silent)) from silent
 
     def write_events(self, place: Path, refused: Mapping[str, int]) -> set[int]:
         """Read the events in this process. Implements EventWriter."""

@@ -27,6 +27,7 @@ from autoscaler.policies.guards.holds import Held
 from autoscaler.ports import Policy
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
+from contracts.holds import annotated_hold
 from contracts.journal import JournalEntry
 from contracts.progress import Progress
 from contracts.rebalance_protocol import RebalanceProtocol
@@ -55,7 +56,9 @@ class Acting:
     ) -> None:
         """Count the partitions, then take over the plan log. See LiveAutoscaler."""
         self._settings, self._launcher = settings, launcher
-        self.holds = HoldReader(connection, settings, warn=warn)
+        limits = settings.min_replicas, settings.max_replicas
+        noted = lambda: annotated_hold(getattr(launcher, "annotations", {}), *limits)  # noqa: E731
+        self.holds = HoldReader(connection, settings, warn=warn, annotated=noted)
         self._reports: Any
         of_kind: Any = LiveGroup
         if settings.is_foreign:

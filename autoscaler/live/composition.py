@@ -28,6 +28,7 @@ from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
 from autoscaler.live.windows import in_windows
 from autoscaler.page.feed import EntryFeed
+from autoscaler.policies.guards.holds import Held
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
@@ -107,7 +108,7 @@ class LiveAutoscaler:
         )
         show = self._metrics[STATUS].labels
         self._conditions = Conditions(settings.act, settings, lambda kind, value: show(kind).set(value))
-        self._scale_ups = ScaleUps()
+        self._scale_ups = ScaleUps(reverts=settings.revert_in_vain)
         source = Source(
             last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  created below
             plan=lambda: self._group.page(),  # noqa: PLW0108
@@ -134,7 +135,11 @@ class LiveAutoscaler:
             connection, settings, settings.decision_interval_s,
             partitions=settings.payment_partitions, is_foreign=settings.is_foreign or not settings.acts,
         )  # fmt: skip
-        policy = in_windows(config.policy, settings.windows, settings.time_zone, settings, settings.replica_prefix)
+        policy, prefix = config.policy, settings.replica_prefix
+        if settings.revert_in_vain:
+            reverting, rail = self._scale_ups.restriction, "revert_in_vain"
+            policy = Held(policy, hold=reverting, limits=settings, replica_prefix=prefix, rail=rail)
+        policy = in_windows(policy, settings.windows, settings.time_zone, settings, prefix)
         self._acting: Acting | None = None
         self._group: Any
         if launcher is not None:

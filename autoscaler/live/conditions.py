@@ -12,7 +12,9 @@ from typing import Final
 
 import msgspec
 
+from autoscaler.live.hold_reader import NOT_READ
 from autoscaler.model import GroupObservation
+from autoscaler.policies.guards.holds import Restriction
 from contracts.clock import now_us
 from contracts.holds import Direction, Hold
 from contracts.journal import TickRecord
@@ -23,6 +25,8 @@ WATCHED_TICKS: Final = 10
 """Ticks with all new replicas ready after which a scale-up is judged."""
 MEAN_TICKS: Final = 5
 LEAST_SHARE: Final = 1 / 3
+REVERTED_US: Final = 600_000_000
+"""Time for which scale-ups that failed are reverted, µs. Then the policy may try again."""
 NOT_FRESH: Final = ("offsets", "reports", "members", "holds")
 """Components whose problems mean that something is not observed."""
 HELD: Final = {Direction.ALL: "Paused", Direction.IN: "ScaleInPaused", Direction.OUT: "ScaleOutPaused"}
@@ -71,7 +75,7 @@ class Conditions:
         limited = f"wanted {tick.uncapped} replicas; {tick.planned_replicas} are planned" * bool(tick.rails)
         verdicts: dict[str, Verdict] = {
             "Observing": (not unread, "NotReady" if tick.missing else "Stale" if unread else "Fresh", unread),
-            "Acting": self._acting(hold, leads),
+            "Acting": self._acting(hold, leads, problems.get("holds", "")),
             "Limited": (bool(tick.rails), tick.rails[-1] if tick.rails else "NoRail", limited),
             "Keeping": self._keeping(),
         }
@@ -84,11 +88,13 @@ class Conditions:
             self._show(kind, float("nan") if is_true is None else float(is_true))
         self.current = tuple(found)
 
-    def _acting(self, hold: Hold | None, leads: bool) -> Verdict:
+    def _acting(self, hold: Hold | None, leads: bool, problem: str) -> Verdict:
         if self._act != "on":
             return False, self._act.capitalize(), "decisions are not carried out"
         if not leads:
             return False, "Standby", "another member leads the group"
+        if problem.startswith(NOT_READ):
+            return False, "HoldUnknown", problem
         reason = "On" if hold is None else HELD.get(hold.direction, "Pinned")
         return reason != "Paused", reason, str(hold or "")
 
@@ -104,14 +110,18 @@ class Conditions:
 
 
 class ScaleUps:
-    """Compares the throughput after each scale-up with that before and with the capacity of the new replicas."""
+    """Compares the throughput after each scale-up with that before and with the capacity of the new replicas.
 
-    def __init__(self) -> None:
+    reverts: whether two failures in turn limit the group, for a time, to the replicas that it had before.
+    """
+
+    def __init__(self, *, reverts: bool = False) -> None:
+        self._reverts, self._before, self._until_us = reverts, 0, 0
         self._served: deque[float] = deque(maxlen=MEAN_TICKS)
         self._last: tuple[int, int] | None = None
         """Time and total lag of the last tick."""
-        self._trial: tuple[int, float] | None = None
-        """Planned replicas, and events/s that the group served before."""
+        self._trial: tuple[int, int, float] | None = None
+        """Replicas before, planned replicas, and events/s that the group served before."""
         self._ready_ticks = self._failed = 0
         self.problem = ""
         """A sentence about the last scale-ups if they brought too little; else empty."""
@@ -120,24 +130,34 @@ class ScaleUps:
         """Add one tick."""
         if not tick.partitions:
             return
+        if 0 < self._until_us <= tick.at_us:
+            self._failed, self._until_us, self.problem = 0, 0, ""
         lag, arriving = sum(one.lag for one in tick.partitions), sum(one.arrival_rate for one in tick.partitions)
         if self._last is not None and tick.at_us > self._last[0]:
             self._served.append(arriving - (lag - self._last[1]) / (tick.at_us - self._last[0]) * 1e6)
         self._last = tick.at_us, lag
         if tick.action == "up" and len(self._served) == MEAN_TICKS:
-            self._trial, self._ready_ticks = (tick.planned_replicas, sum(self._served) / MEAN_TICKS), 0
-        elif self._trial is not None and tick.planned_replicas != self._trial[0]:
+            served = sum(self._served) / MEAN_TICKS
+            self._trial, self._ready_ticks = (tick.requested_replicas, tick.planned_replicas, served), 0
+        elif self._trial is not None and tick.planned_replicas != self._trial[1]:
             self._trial = None  # another change mixes with it
-        elif self._trial is not None and tick.ready_replicas >= self._trial[0]:
+        elif self._trial is not None and tick.ready_replicas >= self._trial[1]:
             self._ready_ticks += 1
             if self._ready_ticks == WATCHED_TICKS:
                 self._judge(*self._trial, tick.service_rate, lag)
                 self._trial = None
+                self._until_us = tick.at_us + REVERTED_US if self._failed > 1 and self._reverts else 0
 
-    def _judge(self, planned: int, before: float, rate: float, lag: int) -> None:
+    def restriction(self) -> Restriction | None:
+        """Return the limit while scale-ups are reverted, else None."""
+        why = f"reverted to {self._before}: {self.problem}"
+        return Restriction(True, True, True, 0, why, most=self._before) if self._until_us else None
+
+    def _judge(self, present: int, planned: int, before: float, rate: float, lag: int) -> None:
         """Judge only if events still wait for longer than a second: otherwise the load has set the throughput."""
         got, expected = sum(self._served) / MEAN_TICKS - before, planned * rate - before
         in_vain = lag >= planned * rate and got < LEAST_SHARE * expected
+        self._before = self._before if self._failed else present
         self._failed = self._failed + 1 if in_vain else 0
         self.problem = (
             f"the last {self._failed} scale-ups brought less than a third of what was expected, the newest {got:.0f} "

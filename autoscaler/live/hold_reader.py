@@ -7,7 +7,7 @@ from typing import Final
 from autoscaler.policies.guards.holds import Restriction
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.holds import Direction, Hold, decode_hold
+from contracts.holds import Direction, Hold, decode_hold, stricter
 from contracts.plan import plan_key
 from contracts.record_reader import BEGINNING, RecordReader
 from contracts.topics import ScaledGroup, Topic, qualified
@@ -28,12 +28,16 @@ class HoldReader:
         scaled: ScaledGroup,
         *,
         warn: Callable[[str], None] = lambda _: None,
+        annotated: Callable[[], tuple[Hold | None, str]] = lambda: (None, ""),
         clock_us: Callable[[], int] = now_us,
     ) -> None:
-        """Read the topic to its end, for at most READ_DEADLINE_S. warn: called when a hold begins or ends."""
+        """Read the topic to its end, for at most READ_DEADLINE_S. warn: called when a hold begins or ends.
+
+        annotated: returns the hold of annotations, and why some of them are ignored.
+        """
         namespace = connection.namespace
         self._key = plan_key(scaled.group_in(namespace), scaled.topic_in(namespace))
-        self._warn, self._clock_us = warn, clock_us
+        self._warn, self._annotated, self._clock_us = warn, annotated, clock_us
         self._newest: Hold | None = None
         self.is_read = False
         """Whether the topic was read to its end once. Until then nothing may change: the group may be paused."""
@@ -48,13 +52,15 @@ class HoldReader:
     @property
     def problem(self) -> str:
         """Why the hold is not known, or the newest record was ignored; empty: neither."""
-        return self._unreadable if self.is_read else f"{NOT_READ}: {self._records.error or 'its broker is silent'}"
+        why = self._unreadable if self.is_read else f"{NOT_READ}: {self._records.error or 'its broker is silent'}"
+        return "; ".join(filter(None, (why, self._annotated()[1])))
 
     def current(self) -> Hold | None:
-        """Return the hold that applies now; None: there is none, or the topic was not read to its end yet."""
+        """Return the hold that applies now; None: there is none, or it is not known yet."""
         self._take(0)
         newest = self._newest if self.is_read else None
-        hold = newest if newest is not None and newest.is_active(self._clock_us()) else None
+        active = newest if newest is not None and newest.is_active(self._clock_us()) else None
+        hold = stricter(active, self._annotated()[0])
         if hold != self.shown:
             self._warn(str(hold) if hold else "no longer paused or pinned")
             self.shown = hold
@@ -62,8 +68,11 @@ class HoldReader:
 
     def restriction(self) -> Restriction | None:
         """Return the present hold in the form of the guard. Until it is known, everything stays as it is."""
-        if (hold := self.current()) is None:
-            return None if self.is_read else Restriction(False, False, False, 0, NOT_READ)
+        hold = self.current()
+        if not self.is_read:
+            return Restriction(False, False, False, 0, NOT_READ)
+        if hold is None:
+            return None
         is_pin = hold.direction is Direction.PIN
         return Restriction(
             may_grow=hold.direction is Direction.IN,

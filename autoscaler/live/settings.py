@@ -137,6 +137,9 @@ class AutoscalerSettings(
     """Times without changes, such as `Mon-Fri 08:00-18:00 scale-in off`; also `scale-out off` or `all off`."""
     time_zone: str = setting("UTC")
     """Time zone of the windows, such as Europe/Berlin."""
+    revert_in_vain: bool = setting(False)
+    """Whether two scale-ups in turn that brought less than a third of the expected throughput are reverted for ten
+    minutes. They are always reported."""
     fallback: bool = setting(True)
     """Whether a count by rate and lag replaces the decisions of a policy that fails."""
     member_rate: float = setting(0.0, "events/s", least=0)

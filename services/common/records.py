@@ -159,16 +159,16 @@ def dead_letter(stage: str, record: Any, refusal: Refusal, at_us: int, *, bare: 
     value = record.value or b""
     reasons = refusal.reasons[:REASONS_LIMIT]
     if bare:
-        reasons = (f"{_fitted(reasons[0] if reasons else '', _BARE_REASON)} (cut: the topic takes small records only)",)
+        reasons = (f"{fitted(reasons[0] if reasons else '', _BARE_REASON)} (cut: the topic takes small records only)",)
     return DeadLetter(
         letter_id=f"{record.topic}/{record.partition}/{record.offset}",
         stage=stage,
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
-        reasons=tuple(_fitted(reason, REASON_LIMIT) for reason in reasons),
+        reasons=tuple(fitted(reason, REASON_LIMIT) for reason in reasons),
         order_id=_order_id(refusal.order_id),
-        payload="" if bare else _fitted(value[: PAYLOAD_LIMIT + _LOOK_AHEAD].decode(errors="replace"), PAYLOAD_LIMIT),
+        payload="" if bare else fitted(value[: PAYLOAD_LIMIT + _LOOK_AHEAD].decode(errors="replace"), PAYLOAD_LIMIT),
         payload_bytes=len(value),
         payload_hash=blake2b(value, digest_size=16).hexdigest(),
         at_us=at_us,
@@ -207,9 +207,10 @@ def _character(token: str) -> str:
 def _order_id(order_id: str | None) -> str | None:
     if order_id is None or _UUID.fullmatch(order_id):  # a UUID may consist of digits only
         return order_id
-    return _fitted(order_id, 4 * MAX_ID_LENGTH)[:MAX_ID_LENGTH]
+    return fitted(order_id, 4 * MAX_ID_LENGTH)[:MAX_ID_LENGTH]
 
 
-def _fitted(text: str, limit: int) -> str:
+def fitted(text: str, limit: int) -> str:
+    """Return the beginning of a text, at most `limit` bytes, with masked card numbers and printable in JSON."""
     shown = mask_cards(text[: limit + _LOOK_AHEAD]).translate(_UNPRINTABLE)
     return shown.encode(errors="replace")[:limit].decode(errors="ignore")

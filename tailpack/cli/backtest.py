@@ -128,6 +128,8 @@ def backtest(
         partitions=(partitions := found.partitions or scenario.payment.partitions),
         current=within(now, partitions), most=min(most or partitions, partitions),
     )  # fmt: skip
+    if most is not None and most > partitions:
+        notes.append(f"--max {most}: {partitions} are used, because more replicas than partitions are idle.")
     with matrix_progress("simulated runs", out) as announce:
         result = answer(question, found, out, processes=processes, announce=announce)
     if not result.lines:

@@ -11,7 +11,7 @@ import typer
 from contracts.clock import now_us
 from contracts.holds import Direction, Hold
 from contracts.settings import duration_s
-from tailpack.cli.options import AsJson, group_settings, print_json
+from tailpack.cli.options import AsJson, group_settings, print_json, require_topics
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def status(config: Config = None, *, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"group": group, "plan": plan, "hold": hold, "conditions": conditions})
         return
-    typer.echo(f"{group}: {hold or 'not paused'}")
+    held = [one["message"] for one in conditions if one["reason"].endswith(("Paused", "Pinned"))]  # also annotations
+    typer.echo(f"{group}: {next((one for one in held if str(hold or '') in one), hold) or 'not paused'}")
     for one in conditions:
         about = f": {one['message']}" if one["message"] else ""
         typer.echo(f"{one['type']:<10} {one['status']:<8} {one['reason']} since {one['since']}{about}")
@@ -110,15 +111,10 @@ def _conditions(settings: "AutoscalerSettings") -> list[dict[str, str]]:
 
 def _read(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":
     """Return connection and settings of the group. Raises TailpackError without a control topic."""
-    from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
     from contracts.topics import Topic, qualified  # noqa: PLC0415
 
     connection, settings = group_settings(config)
-    need = TopicNeed(remedy="create it with tailpack topics create")
-    try:
-        check_topics(connection, {qualified(connection.namespace, Topic.HOLDS): need}, DEADLINE_S)
-    except PreflightError as error:
-        raise TailpackError(str(error)) from error
+    require_topics(connection, {qualified(connection.namespace, Topic.HOLDS): 0})
     return connection, settings
 
 

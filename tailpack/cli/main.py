@@ -52,6 +52,9 @@ COMMANDS: Final = (
     ("pin", "tailpack.cli.holds:pin", "pin 6 greeter.toml --for 30m", OWN),
     ("resume", "tailpack.cli.holds:resume", "resume greeter.toml", OWN),
     ("topics create", "tailpack.cli.kafka:create", f"topics create demo {SERVER_OPTION} --namespace mine", OWN),
+    ("dlq list", "tailpack.cli.dlq:list_letters", f"dlq list mine.dead.letters {SERVER_OPTION}", OWN),
+    ("dlq show", "tailpack.cli.dlq:show", f"dlq show mine.dead.letters 0:17 {SERVER_OPTION}", OWN),
+    ("dlq replay", "tailpack.cli.dlq:replay", f"dlq replay mine.dead.letters 0:17 {SERVER_OPTION}", OWN),
     ("record", "tailpack.cli.record:record", f"record {SERVER_OPTION} --topic orders --out orders.parquet", OWN),
     (
         "backtest",
@@ -86,6 +89,7 @@ COMMANDS: Final = (
 GROUPS: Final = {
     # group: (panel, help)
     "topics": (OWN, "Create topics, and print or create the rights (ACLs) on them."),
+    "dlq": (OWN, "List, show and replay the records that a service refused (dead letters)."),
     "report": (RUN, "Report on a run, or compare runs. `tailpack report RUN_DIR` is short for `tailpack report run`."),
     "list": (LIST, "List scenarios or policies."),
     "show": (LIST, "Show one policy, scenario or setting."),

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -121,6 +121,8 @@ Into = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object; all else goes to standard error.")]
 Processes = Annotated[int, typer.Option(min=0, help="Number of worker processes; 0: one per core.")]
+ANSWER_S: Final = 10.0
+"""Longest wait for the brokers."""
 SERVERS: Final = "TAILPACK_BOOTSTRAP_SERVERS"
 Servers = Annotated[
     str,
@@ -144,6 +146,19 @@ def group_settings(config: Path | None) -> "tuple[Connection, AutoscalerSettings
 
     unused = {} if config else {"TAILPACK_POLICY": "static", "TAILPACK_STATE_DIR": "."}
     return read_settings({**unused, **os.environ}, AutoscalerSettings, config)
+
+
+def require_topics(
+    connection: "Connection", topics: Mapping[str, int], remedy: str = "create it with tailpack topics create"
+) -> None:
+    """Raise TailpackError unless these topics exist within ANSWER_S, with at least these numbers of partitions."""
+    from contracts.preflight import PreflightError, TopicNeed, check_topics  # noqa: PLC0415
+
+    needs = {topic: TopicNeed(least, may_grow=True, remedy=remedy) for topic, least in topics.items()}
+    try:
+        check_topics(connection, needs, ANSWER_S)
+    except PreflightError as error:
+        raise TailpackError(str(error)) from error
 
 
 def checked_name(value: str) -> str:

@@ -10,12 +10,13 @@ import pytest
 import yaml
 from kafka_helpers import wait_for
 from kubernetes import client, config
-from pods import Deployed
+from pods import Deployed, kubectl
 from services_stack import order_without_id
 
 from autoscaler.live.launchers.pods import DELETION_COST
 from bench.cluster import MANIFESTS
 from contracts.clock import monotonic_s
+from contracts.holds import PAUSED
 
 REPLICAS = 2
 LEASES_USED = {("coordination.k8s.io", "leases", verb) for verb in ("get", "patch")}
@@ -60,6 +61,21 @@ def test_a_hung_replica_is_replaced_and_the_role_has_exactly_the_used_verbs(tail
     assert not refused
     logged = {used(one["verb"], one["objectRef"]) for one in requests}
     assert logged | LEASES_USED == granted()
+
+
+def test_annotations_of_keda_on_the_deployment_pin_and_release_the_group(tailpack: Deployed) -> None:
+    def annotate(value: str) -> None:
+        kubectl("--namespace", tailpack.name, "annotate", "--overwrite", "deployment/payment", f"{PAUSED}-{value}")
+
+    with tailpack.forwarded(f"pod/{holder(tailpack)}") as page:
+        annotate(f"replicas={REPLICAS + 1}")
+        wait_for(lambda: tailpack.ready("payment") == REPLICAS + 1, "the group is pinned", deadline_s=120)
+        assert f"pinned at {REPLICAS + 1} by annotation" in page("/healthz")[1]["hold"]
+        annotate("replicas=many")
+        wait_for(lambda: "'many' must be a number" in str(page("/healthz")), "the bad value is reported")
+        assert not page("/healthz")[1]["hold"]
+        annotate("replicas-")
+        wait_for(lambda: PAUSED not in str(page("/healthz")), "no annotation is left")
 
 
 IMAGE: dict[str, Any] = {"spec": {"containers": [{"name": "payment", "image": "evil:1"}]}}

@@ -9,7 +9,7 @@ One thread compares the wanted replicas with the pods and acts. Another thread w
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from autoscaler.live.launcher import LauncherError, Orphan
@@ -54,6 +54,8 @@ class KubernetesLauncher:
         self._changed, self._closed = False, threading.Event()
         self._problems = {"lead": "", "watch": "", "act": "", "pods": ""}
         self._requested_count, self._read_s = 0, 0.0
+        self.annotations: Mapping[str, str] = {}
+        """Annotations of the Deployment, by which an operator pauses or pins the group."""
         self._read()
         self._pods = WatchedPods(api, self._lock, self._observe_pod)
         self._threads = [self._repeat("watch", self._pods.watch), self._repeat("act", self._act)]
@@ -245,6 +247,7 @@ class KubernetesLauncher:
         failures = [condition["message"] for condition in conditions if condition["type"] == "ReplicaFailure"]
         for instance in self._instances():
             instance.no_pod_reason = next(iter(failures), "")
+        self.annotations = found["metadata"].get("annotations") or {}
         self._requested_count = self.wanted if self._by_plan else found["spec"]["replicas"]
         self._read_s = monotonic_s()
         return str(found["metadata"]["resourceVersion"])

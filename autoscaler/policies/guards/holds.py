@@ -25,6 +25,8 @@ class Restriction(NamedTuple):
     pinned: int
     """Number of replicas that the group must have; 0: not pinned."""
     why: str
+    most: int = 0
+    """Largest permitted number of replicas; 0: any."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -66,6 +68,7 @@ class Held(PolicyWrapper):
 
     def _permitted(self, wanted: int, before: int, hold: Restriction, partitions: int) -> int:
         """Return the permitted number of replicas that is nearest to `wanted`. before: number in the last plan."""
+        wanted = min(wanted, hold.most or wanted)
         if hold.pinned:
             most = min(self.limits.max_replicas or partitions, partitions)
             return min(most, max(self.limits.min_replicas, hold.pinned))

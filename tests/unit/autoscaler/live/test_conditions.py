@@ -3,9 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from unit.autoscaler.builders import seen
+import msgspec
+from unit.autoscaler.builders import Wants, seen
 
-from autoscaler.live.conditions import Conditions, ScaleUps
+from autoscaler.live.conditions import REVERTED_US, Conditions, ScaleUps
+from autoscaler.live.hold_reader import NOT_READ
+from autoscaler.policies.guards.holds import Held
 from contracts.holds import Direction, Hold
 from contracts.journal import PartitionState, TickRecord
 from contracts.settings import Target
@@ -13,8 +16,8 @@ from contracts.settings import Target
 
 def tick(**more: Any) -> TickRecord:
     return TickRecord(
-        at_us=0, tick=1, policy="wants", action="no-change", reason="", service_rate=1.0, partitions=(),
-        ready_replicas=2, requested_replicas=2, planned_replicas=2, epoch=1, **more,
+        at_us=0, tick=1, policy="wants", action="no-change", reason="", service_rate=1.0,
+        ready_replicas=2, requested_replicas=2, planned_replicas=2, epoch=1, **{"partitions": ()} | more,
     )  # fmt: skip
 
 
@@ -52,6 +55,8 @@ def test_each_condition_has_a_reason_and_keeps_the_time_of_its_last_change() -> 
     assert again["Observing"].since == "1970-01-01 00:00:03"
     assert page.after(tick(missing="lag"))["Observing"].message == "lag"
     assert Page("off").after(tick())["Acting"].reason == "Off"
+    unread = page.after(tick(), holds=f"{NOT_READ}: not authorized")["Acting"]
+    assert (unread.status, unread.reason) == ("False", "HoldUnknown")
 
 
 def test_keeping_counts_the_late_events_of_the_last_hour() -> None:
@@ -67,9 +72,9 @@ def test_keeping_counts_the_late_events_of_the_last_hour() -> None:
     assert page.after(tick(), late=0)["Keeping"].message.startswith("100.000%"), "older events are forgotten"
 
 
-def problem_after(capacity_of, *, arriving: float = 1000.0) -> str:
-    """Return the problem after three scale-ups by one replica. capacity_of: replicas → events/s that they serve."""
-    checked, lag, replicas = ScaleUps(), 50_000.0 if arriving > 100 else 0.0, 1
+def scaled(capacity_of, *, arriving: float = 1000.0, reverts: bool = False) -> ScaleUps:
+    """Return what is known after three scale-ups by one replica. capacity_of: replicas → events/s that they serve."""
+    checked, lag, replicas = ScaleUps(reverts=reverts), 50_000.0 if arriving > 100 else 0.0, 1
     for second in range(100):
         lag = max(0.0, lag + arriving - capacity_of(replicas))
         up = second in (20, 40, 60)
@@ -82,11 +87,24 @@ def problem_after(capacity_of, *, arriving: float = 1000.0) -> str:
             )
         )  # fmt: skip
         replicas += up
-    return checked.problem
+    return checked
 
 
 def test_only_scale_ups_against_another_limit_are_reported() -> None:
-    assert problem_after(lambda replicas: 100.0 * replicas) == ""
-    assert problem_after(lambda replicas: 100.0 + 50.0 * (replicas - 1)) == "", "half of it is no third"
-    assert "the last 3 scale-ups" in problem_after(lambda replicas: 100.0), "a database that serves 100 events/s"
-    assert problem_after(lambda replicas: 100.0, arriving=90.0) == "", "no event waits: the load sets the throughput"
+    assert scaled(lambda replicas: 100.0 * replicas).problem == ""
+    assert scaled(lambda replicas: 100.0 + 50.0 * (replicas - 1)).problem == "", "half of it is no third"
+    assert "the last 3 scale-ups" in scaled(lambda replicas: 100.0).problem, "a database that serves 100 events/s"
+    assert scaled(lambda replicas: 100.0, arriving=90.0).problem == "", "no event waits: the load sets the throughput"
+
+
+def test_with_the_rail_scale_ups_in_vain_are_reverted_for_a_time() -> None:
+    assert scaled(lambda replicas: 100.0).restriction() is None, "it is off by default"
+    checked = scaled(lambda replicas: 100.0, reverts=True)
+    guard = Held(Wants(4), hold=checked.restriction, rail="revert_in_vain")
+    reverted = guard.decide(seen([10] * 5, replicas=4))
+    assert (reverted.plan.count, reverted.rails, reverted.uncapped) == (1, ("revert_in_vain",), 4)
+    assert "reverted to 1: the last 3 scale-ups" in reverted.reason
+    later = tick(partitions=(PartitionState(partition=0, arrival_rate=1.0, lag=0, owner="a"),))
+    checked.observe(msgspec.structs.replace(later, at_us=100 * 10**6 + REVERTED_US))
+    assert guard.decide(seen([10] * 5, replicas=1)).plan.count == 4, "the policy may try again"
+    assert checked.problem == ""

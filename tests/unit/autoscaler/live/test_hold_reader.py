@@ -4,12 +4,14 @@ import os
 from unittest.mock import Mock
 
 import command_line
+import msgspec
 import pytest
 from unit.autoscaler.builders import Wants, seen
 
 from autoscaler.live import hold_reader
 from autoscaler.policies.guards.holds import Held
 from contracts.connection import Connection
+from contracts.holds import PAUSED, Direction, Hold, annotated_hold
 from contracts.topics import ScaledGroup
 from tailpack.cli import holds
 from tailpack.errors import TailpackError
@@ -37,3 +39,51 @@ def test_nothing_changes_until_the_control_topic_was_read_once(monkeypatch: pyte
 def test_a_user_without_a_name_is_named_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holds, "getuser", Mock(side_effect=KeyError))
     assert holds._user() == str(os.getuid())
+
+
+PIN_3 = {"-replicas": "3"}
+"""Annotations, by what follows PAUSED in their names."""
+
+
+@pytest.mark.parametrize(
+    ("annotations", "direction", "problem"),
+    [
+        ({"": "true"}, Direction.ALL, ""),
+        ({"": "false", "-scale-out": "true"}, Direction.OUT, ""),
+        ({"-scale-in": "true", "-scale-out": "true"}, Direction.ALL, ""),
+        (PIN_3 | {"": "true"}, Direction.PIN, ""),
+        ({"-replicas": "9"}, None, f"{PAUSED}-replicas: '9' must be a number from 1 to 4"),
+        ({"-replicas": "0"}, None, "must be a number"),
+        ({"-replicas": "many", "-scale-in": "true"}, Direction.IN, "'many' must be a number"),
+        ({"": "yes"}, None, f"{PAUSED}: 'yes' must be true or false"),
+        ({}, None, ""),
+    ],
+)
+def test_annotations_with_the_words_of_keda_are_holds(
+    annotations: dict[str, str], direction: Direction | None, problem: str
+) -> None:
+    found, why = annotated_hold({PAUSED + name: value for name, value in annotations.items()}, 1, 4)
+    assert (found and found.direction, problem in why, bool(why)) == (direction, True, bool(problem))
+
+
+def test_the_stricter_of_command_and_annotation_holds_and_a_hold_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    until = Hold(at_us=0, direction=Direction.IN, until_us=50, by="anna")
+    record = Mock(key=b"payment/payments.requested", value=msgspec.json.encode(until), offset=0)
+    records, annotations, now_us = [record], {PAUSED + "-scale-out": "true"}, [49]
+    topic = Mock(error="", read=lambda *_: [records.pop()] if records else [], is_at_end=lambda: not records)
+    monkeypatch.setattr(hold_reader, "RecordReader", lambda *_, **__: topic)
+    monkeypatch.setattr(hold_reader, "plan_key", lambda *_: record.key)
+    reader = hold_reader.HoldReader(
+        *SETTINGS, annotated=lambda: annotated_hold(annotations, 1, 4), clock_us=lambda: now_us[0]
+    )
+    both = reader.restriction()
+    assert both is not None
+    assert (both.may_grow, both.may_shrink, both.may_move) == (False, False, False)
+    assert "anna" in both.why
+    assert f"also scale-out paused by annotation {PAUSED}-scale-out" in both.why
+    now_us[0] = 50
+    assert reader.current() == annotated_hold(annotations, 1, 4)[0], "the command's hold has ended"
+    annotations[PAUSED] = "perhaps"
+    assert "'perhaps' must be true or false" in reader.problem
+    annotations.clear()
+    assert reader.restriction() is None

@@ -24,7 +24,6 @@ bootstrap_servers = "127.0.0.1:9"
 policy = "tail-aware"
 state_dir = "state"
 initial_replicas = 3
-max_replicas = 99
 goal = "reliability"
 [rails]
 min = 2
@@ -53,12 +52,14 @@ def test_rails_replace_the_settings_of_guards_and_a_goal_sets_the_price(tmp_path
         ("min = 4", "must be from 4"),
         ('windows = ["Mon-Fri 8-18"]', "write for example"),
         ('windows = ["Mon 08:00-08:00 all off"]', "never opens"),
+        ("max = 6", "max_replicas and [rails] max are the same setting"),
         ('time_zone = "Atlantis"', "unknown; write for example Europe/Berlin"),
     ],
 )
 def test_wrong_rails_are_refused_in_one_line(tmp_path: Path, line: str, problem: str) -> None:
+    limited = FILE.replace("goal", "max_replicas = 99\ngoal").replace("min = 2", "").replace("max = 6", "")
     with pytest.raises(InvalidSettingsError) as wrong:
-        configured(tmp_path, FILE.replace("min = 2", "").replace("max = 6", "") + line)
+        configured(tmp_path, limited + line)
     assert [problem in one and "\n" not in one for one in wrong.value.problems] == [True]
 
 

@@ -1,0 +1,139 @@
+"""`tailpack dlq` lists, shows and replays dead letters, on a real Kafka."""
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import command_line
+import msgspec
+import pytest
+from click.testing import Result
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
+from kafka_helpers import DEADLINE_S, read_all
+from plan_consumers import Playground, running, until
+
+from contracts.events import DeadLetter
+from services.consumer import Event, PlanConsumer
+from tailpack.cli import dlq, options
+from tailpack.errors import TailpackError
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+CARD = b'{"order_id": "o-1", "card": "4111 1111 1111 1111", "text": "\x1b[31m"}'
+BINARY = b"\xff\xfe\x00"
+
+
+class Office:
+    """A group that refuses everything, and the letters about it."""
+
+    def __init__(self, kafka: str, name: str) -> None:
+        self.ground = Playground(kafka, name, 3)
+        self.events, self.letters = self.ground.topics.events, f"{name}.dead"
+        self.ground.admin.create_topics([NewTopic(self.letters, 2)])[self.letters].result(DEADLINE_S)
+        packed = {"compression.type": "gzip", "message.max.bytes": 100_000_000}
+        self.producer = Producer({"bootstrap.servers": kafka, **packed})
+
+    def run(self, command: str, *words: str) -> Result:
+        return command_line.run("dlq", command, self.letters, *words, "--bootstrap-servers", self.ground.kafka)
+
+    def put(self, topic: str, value: bytes, partition: int = 0, **more: Any) -> str:
+        """Write a record, and return its ID."""
+        written: list[str] = []
+        note = lambda _, record: written.append(f"{record.partition()}:{record.offset()}")  # noqa: E731
+        self.producer.produce(topic, value, partition=partition, on_delivery=note, **more)
+        assert self.producer.flush(DEADLINE_S) == 0
+        return written[0]
+
+    def letter(self, **changes: Any) -> str:
+        """Write a letter about the event in partition 1, with changes, and return its ID."""
+        found = read_all(self.ground.kafka, "", self.letters)
+        known = (msgspec.json.decode(one.value(), type=DeadLetter) for one in found if b"payload_hash" in one.value())
+        about = next(one for one in known if one.partition == 1)
+        return self.put(self.letters, msgspec.json.encode(msgspec.structs.replace(about, **changes)))
+
+    def replayed(self) -> list[Any]:
+        found = read_all(self.ground.kafka, "", self.events)
+        return [one for one in found if dlq.REPLAYED_FROM in dict(one.headers() or ())]
+
+
+@pytest.fixture
+def office(kafka: str, namespace: str) -> Office:
+    """Two events were refused, in partitions 1 and 2."""
+    made, tried = Office(kafka, namespace), set[int]()
+
+    async def refuse(event: Event) -> None:
+        tried.add(event.partition)
+        raise ValueError(f"no such merchant in partition {event.partition}")
+
+    async def story() -> None:
+        topics = replace(made.ground.topics, dead_letters=made.letters, stage="shop")
+        async with running(PlanConsumer("one", made.ground.connection, topics, refuse)):
+            await until(lambda: tried == {1, 2}, "the group exists")
+            await until(lambda: made.ground.committed(1) == made.ground.committed(2) == 1, "both are refused")
+
+    made.put(made.events, CARD, 1, key=b"o-1", headers=[("trace", b"abc"), ("empty", None)])
+    made.put(made.events, BINARY, 2)
+    asyncio.run(story())
+    return made
+
+
+def test_letters_are_counted_shown_without_card_numbers_and_replayed_once(office: Office) -> None:
+    found = json.loads(office.run("list", "--json").stdout)
+    first, second = (row["newest"] for row in sorted(found["reasons"], key=lambda row: row["reason"]))
+    listed, shown = office.run("list").stdout, office.run("show", first).stdout
+    for text in ("2 letters, 0 replayed", f"{office.events}/1", "ValueError: no such merchant in partition 1"):
+        assert text in listed
+    for text in ("ValueError: no such merchant", "key      o-1", "header  trace = abc", "header  empty = none", "1111"):
+        assert text in shown
+    assert not [text for text in ("4111", "\x1b") if text in shown + listed]
+    assert "34 31 31 31" not in office.run("show", first, "--hex").stdout
+    assert office.run("show", second).stdout.splitlines()[-1] == "ff fe 00"
+
+    assert office.run("replay", first).exit_code
+    assert not office.replayed(), "it was not confirmed"
+    assert office.run("replay", first, "--yes").stdout == f"1 replayed to {office.events}\n"
+    (again,) = office.replayed()
+    place = f"{office.letters}/{first.replace(':', '/')}".encode()
+    assert (again.partition(), again.key(), again.value()) == (1, b"o-1", CARD)
+    assert again.headers() == [("trace", b"abc"), ("empty", None), (dlq.REPLAYED_FROM, place)]
+    with pytest.raises(TailpackError, match="replayed before"):
+        office.run("replay", first, "--yes")
+    office.run("replay", "--all", "--yes")
+    assert sorted(one.value() for one in office.replayed()) == [CARD, BINARY], "only the other one"
+    office.run("replay", "--reason", "partition 1", "--again", "--yes")
+    assert sorted(one.value() for one in office.replayed()) == [CARD, CARD, BINARY]
+    assert "2 letters, 2 replayed" in office.run("list").stdout
+
+
+def test_wrong_letters_are_refused_in_one_line_and_nothing_is_written(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "ANSWER_S", 3.0)
+    wrong = {
+        "0:999": "no such letter",
+        "newest": "write PARTITION:OFFSET",
+        office.put(office.letters, b"hello"): "no letter of tailpack",
+        office.put(office.letters, bytes(50_000_000), partition=1): "unpacks to more than",
+        office.letter(topic=f"{office.events}.gone"): "cannot be used",
+        office.letter(partition=7): "has 3 partitions, not 8",
+        office.letter(topic=f"{office.ground.name}.autoscaler.plans"): "forged",
+    }
+    for key, problem in wrong.items():
+        for command in (("show", key), ("replay", key, "--yes")):
+            with pytest.raises(TailpackError, match=problem) as refused:
+                office.run(*command)
+            assert len(str(refused.value).splitlines()) == 1
+    with pytest.raises(TailpackError, match="name letters"):
+        office.run("replay", "--yes")
+    found = json.loads(office.run("list", "--json").stdout)
+    assert (found["letters"], found["others"], found["replayed"]) == (5, 2, 0)
+
+    other, gone = office.letter(partition=2), office.letter()
+    (deleted,) = office.ground.admin.delete_records([TopicPartition(office.events, 1, 1)]).values()
+    deleted.result(DEADLINE_S)
+    for key, problem in {other: "not the record that was refused", gone: "does not exist any more"}.items():
+        done = office.run("replay", key, "--yes")
+        assert (done.exit_code, problem in done.stderr, done.stdout) == (1, True, f"0 replayed to {office.events}\n")
+    assert not office.replayed()

@@ -185,3 +185,5 @@ class Decision:
     """Limits that changed what the policy wanted, the innermost first."""
     uncapped: int = 0
     """Replica count that the policy wanted without these limits; 0: none was binding."""
+    comparison: object = field(default=None, compare=False)
+    """The policy's comparison of plans, which can be repeated; None: it follows a rule."""

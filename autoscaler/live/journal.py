@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from autoscaler.live.comparisons import encode
 from autoscaler.live.metrics import JOURNAL_BYTES, JOURNAL_LOST, Metrics
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.model import Action, Decision, GroupObservation
@@ -122,20 +123,23 @@ class LiveJournal:
         self.observed(observation)
         if self._act != "on":
             decision = replace(decision, reason=f"would: {decision.reason}")
+        comparison = ""
         if decision.action is not Action.NO_CHANGE:
             self._say(decision.reason)
+            comparison = encode(decision.comparison)
         found = observation, decision, self._ages.observe(observation)
-        self._record_tick(observation.at_s, partial(decision_record, *found, epoch=self._status().epoch))
+        create = partial(decision_record, *found, epoch=self._status().epoch)
+        self._record_tick(observation.at_s, create, comparison)
 
     def record_not_ready(self, missing: NotReadyError) -> None:
         """Record a tick without a decision because data was missing."""
         self._record_tick(self._clock(), partial(not_ready_record, str(missing), self._status()))
 
-    def _record_tick(self, at_s: float, create: Callable[..., TickRecord]) -> None:
+    def _record_tick(self, at_s: float, create: Callable[..., TickRecord], comparison: str = "") -> None:
         self._tick += 1
         tick = create(at_us=self._stamp_us(at_s), tick=self._tick, policy=self._policy)
         problems = tuple(f"{component}: {problem}" for component, problem in self._problems.current.items())
         self.recent.append(msgspec.structs.replace(tick, problems=problems))
         while len(self.recent) * len(tick.partitions) > MAX_RECENT_PARTITIONS and len(self.recent) > 1:
             self.recent.popleft()
-        self._record(self.recent[-1])
+        self._record(msgspec.structs.replace(self.recent[-1], comparison=comparison))

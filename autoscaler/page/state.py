@@ -142,7 +142,7 @@ class LiveState:
             return
         self.tick = tick
         rate, lag = sum(one.arrival_rate for one in tick.partitions), sum(one.lag for one in tick.partitions)
-        self.sums.append((msgspec.structs.replace(tick, partitions=(), alternatives=()), rate, lag))
+        self.sums.append((msgspec.structs.replace(tick, partitions=(), alternatives=(), comparison=""), rate, lag))
         known = {one.partition: one.owner or "" for one in tick.partitions}
         if self.is_assigned:  # the tick's owners precede its own decision
             known = {number: self.owners.get(number, owner) for number, owner in known.items()}

@@ -1,6 +1,6 @@
 const config = JSON.parse(document.getElementById("config").textContent);
 const $ = id => document.getElementById(id);
-const KEPT_FRAMES = 7200, WINDOW_S = 60;
+const KEPT_FRAMES = 7200, WINDOW_S = 60, AGAIN_MS = 3000;
 // Texts come from records. They are set as text, never as HTML.
 const make = (tag, name, text) => {
   const element = document.createElement(tag);
@@ -272,7 +272,9 @@ async function load(run, { file }) {
 }
 function listen() {
   const source = new EventSource("live/events");
+  let again;
   const take = ({ type, data }) => {
+    clearTimeout(again);
     isConnected = true;
     runs[0][type === "state" ? "restart" : "push"](JSON.parse(data));
     draw();
@@ -281,7 +283,8 @@ function listen() {
   source.addEventListener("error", () => {
     isConnected = false;
     draw();
-    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
+    clearTimeout(again); // Chromium may connect again and then deliver nothing
+    again = setTimeout(() => { source.close(); listen(); }, AGAIN_MS);
   });
 }
 $("compare").addEventListener("change", async () => {

@@ -5,15 +5,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from autoscaler.page.decisions import NO_CHANGE, Decided, Decisions
-from contracts.journal import JournalEntry, PlanAlternative
+from contracts.journal import JournalEntry, PlanAlternative, TickRecord
 from report.wording import duration, share
 from tailpack.cli.options import AsJson, group_settings, print_json, require_topics
 from tailpack.errors import TailpackError
+
+if TYPE_CHECKING:
+    from autoscaler.policies.tail_aware.plans import Candidate
 
 WOULD: Final = "would: "
 """Begin of the reasons of an autoscaler that only observes."""
@@ -68,12 +71,15 @@ def explain(
     if as_json:
         print_json(found)
     else:
-        _print(found, why_not)
+        _print(found, why_not, entries)
 
 
-def _print(found: list[Decided], why_not: int | None) -> None:
+def _print(found: list[Decided], why_not: int | None, entries: Iterable[JournalEntry]) -> None:
+    wanted = {one.at_us for one in found if why_not is not None}
+    ticks = (entry for entry in entries if isinstance(entry, TickRecord) and entry.at_us in wanted)
+    comparisons = {tick.at_us: tick.comparison for tick in ticks}
     for one in found:
-        for text in lines(one, why_not):
+        for text in lines(one, why_not, comparisons.get(one.at_us, "")):
             typer.echo(text)
 
 
@@ -118,7 +124,7 @@ def _follow(config: Path | None, why_not: int | None) -> None:
     for entries in _journal(config):
         found = explained(entries)
         fresh = [one for one in found[:-1] if one.at_us > shown]  # the last one may still be folded
-        _print(fresh, why_not)
+        _print(fresh, why_not, entries)
         shown = fresh[-1].at_us if fresh else shown
 
 
@@ -130,8 +136,11 @@ def explained(entries: Iterable[JournalEntry]) -> list[Decided]:
     return [*found.rows.values()]
 
 
-def lines(one: Decided, why_not: int | None = None) -> Iterator[str]:
-    """Yield a decision as lines, the first with time and change; also the prediction for `why_not` replicas, if any."""
+def lines(one: Decided, why_not: int | None = None, comparison: str = "") -> Iterator[str]:
+    """Yield a decision as lines, the first with time and change; also the prediction for `why_not` replicas, if any.
+
+    comparison: what the policy compared, from the journal; empty: unknown.
+    """
     before, after = one.replicas
     what = f"{one.action} {before} → {_replicas(after)}" if before != after else one.action
     what = f"would {what}" if one.why.startswith(WOULD) else what
@@ -145,7 +154,7 @@ def lines(one: Decided, why_not: int | None = None) -> Iterator[str]:
     for plan in one.compared[:MAX_ALTERNATIVES]:
         yield f"  compared  {_prediction(plan)}"
     if why_not is not None:
-        yield explain_why_not(one, why_not)
+        yield f"  why not   {compare_again(comparison, why_not) if comparison else explain_why_not(one, why_not)}"
     if one.effect is not None:
         parts = [f"{one.waiting} → {one.effect[0]} events waiting", f"{_replicas(one.effect[1])} ready"]
         parts += [f"{name} ready after {duration(took_s)}" for name, took_s in one.started]
@@ -155,11 +164,25 @@ def lines(one: Decided, why_not: int | None = None) -> Iterator[str]:
 
 
 def explain_why_not(one: Decided, count: int) -> str:
-    """Return the prediction for another replica count beside that of the chosen plan."""
+    """Return the prediction for another replica count beside that of the chosen plan, from the journal."""
     found = next((_prediction(plan) for plan in one.compared if plan.replicas == count), "")
     others = ", ".join(dict.fromkeys(str(plan.replicas) for plan in one.compared)) or "none: it follows a rule"
     chosen = "".join(f"; chosen: {_prediction(plan)}" for plan in one.compared[:1])
-    return f"  why not   {found or f'{count} was not compared; the counts are {others}'}{chosen}"
+    return f"{found or f'{count} was not compared; the counts are {others}'}{chosen}"
+
+
+def compare_again(comparison: str, count: int) -> str:
+    """Return the prediction for `count` replicas beside that of the policy's choice: the policy runs again."""
+    from autoscaler.live.comparisons import decode  # noqa: PLC0415  numpy only where it is needed
+
+    try:
+        compared = decode(comparison)
+    except ValueError as error:
+        return str(error)
+    chosen = compared.choose(compared.plans())
+    found = min(compared.plans(count), key=lambda one: one.cost, default=None)
+    other = _candidate(found) if found else f"{_replicas(count)}: more than the partitions"
+    return f"{other}; chosen: {_candidate(chosen)}" if chosen else other
 
 
 def clock(at_us: int) -> str:
@@ -201,6 +224,11 @@ def _first(found: Iterable[Decided], wanted: Callable[[Decided], bool], problem:
 def _prediction(plan: PlanAlternative) -> str:
     result = f"{share(plan.in_sla)} in time at cost {plan.cost_s:.1f}"
     return f"{_replicas(plan.replicas)}, {plan.moved} moved: {result}"
+
+
+def _candidate(one: "Candidate") -> str:
+    plan = PlanAlternative(replicas=len(one.replicas), moved=one.moved, in_sla=one.in_sla, cost_s=one.cost)
+    return f"{_prediction(plan)}, {one.late:,.1f} late events"
 
 
 def _replicas(count: int) -> str:

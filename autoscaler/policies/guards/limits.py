@@ -171,7 +171,7 @@ def limited(decision: Decision, wanted: Decision, rail: str) -> Decision:
     """Return `decision`, which replaces what was wanted, with the name of the limit; empty: the limit is no rail."""
     rails = (*wanted.rails, rail) if rail else wanted.rails
     uncapped = wanted.uncapped or (wanted.plan.count if rail else 0)
-    return replace(decision, fault=wanted.fault, rails=rails, uncapped=uncapped)
+    return replace(decision, fault=wanted.fault, comparison=wanted.comparison, rails=rails, uncapped=uncapped)
 
 
 def resize_plan(observation: GroupObservation, plan: Plan, count: int, prefix: str) -> Plan:

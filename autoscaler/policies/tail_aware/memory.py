@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from math import exp
 from statistics import median_low
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,19 @@ TOGETHER_S: Final = 0.1
 """Assumed delay of a start by each other one at the same time, until different numbers have started: processor time."""
 MAX_CORRECTION: Final = 0.7
 """Maximum service-rate correction (natural logarithm): half of μ."""
+
+
+class Allowance(NamedTuple):
+    """The state of a budget: which share of events may be late, and recent late and all events, weighted by age."""
+
+    share: float
+    late: float
+    events: float
+
+    def factor(self, more: Floats) -> Floats:
+        """Return the budget factor once `more` events are late: 1 at the share `HALF` of the budget."""
+        allowed = max(1.0, self.share * self.events)
+        return np.asarray(np.clip(((self.late + more) / (HALF * allowed)) ** 3, CHEAPEST, DEAREST))
 
 
 class Budget:
@@ -61,10 +74,10 @@ class Budget:
         self._late = min(self._late * BUDGET_DECAY + late, most)
         return late
 
-    def factor(self, more: Floats) -> Floats:
-        """Return the budget factor once `more` events are late: 1 at the share `HALF` of the budget."""
-        allowed = max(1.0, self.allowed_share * self._events)
-        return np.asarray(np.clip(((self._late + more) / (HALF * allowed)) ** 3, CHEAPEST, DEAREST))
+    @property
+    def allowance(self) -> Allowance:
+        """The present state."""
+        return Allowance(self.allowed_share, self._late, self._events)
 
 
 class ServiceRateCorrection:

@@ -1,7 +1,7 @@
 """The plans that are compared: the present one, and others with few moves. Predicts their late events and cost."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
 from operator import attrgetter
@@ -15,7 +15,7 @@ from autoscaler.packing.few_moves import fewest_moves, relieved
 from autoscaler.policies.planning import number
 from autoscaler.policies.tail_aware.arrivals import Flags, Floats, Ints
 from autoscaler.policies.tail_aware.forecast import Paths
-from autoscaler.policies.tail_aware.memory import Budget
+from autoscaler.policies.tail_aware.memory import Allowance
 from autoscaler.policies.tail_aware.queues import Grid, Group, late_by_replica, late_of_plans, pooled_need
 from contracts.settings import Settings, Values, setting
 
@@ -100,8 +100,8 @@ class Candidate(NamedTuple):
     moved: int
 
 
-def compare(now: Situation, options: TailAwareSettings, budget: Budget) -> list[Candidate]:
-    """Return the plans that could follow, with their predictions."""
+def compare(now: Situation, options: TailAwareSettings, budget: Allowance, only: int = 0) -> list[Candidate]:
+    """Return the plans that could follow, with their predictions. only: the one count to consider; 0: all."""
     group, paths, grid = now.group, now.paths, now.grid
     partitions = len(group.owners)
     found, done, loads = list[Placement](), list[Candidate](), [paths.sizes + 1e-6]
@@ -112,7 +112,7 @@ def compare(now: Situation, options: TailAwareSettings, budget: Budget) -> list[
             loads.append(paths.sizes + now.waiting.sum(axis=0) + 1e-6)
     by_path, waits = paths.events.sum(axis=2), float(now.waiting.sum())
     needs = pooled_need(by_path, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, partitions)
-    wanted = {*needs.tolist(), *(needs + 1).tolist(), now.group.present, now.group.present - 1}
+    wanted = {only} if only else {*needs.tolist(), *(needs + 1).tolist(), now.group.present, now.group.present - 1}
     counts = sorted(wanted & {*range(1, partitions + 1)})
     most = MAX_COUNTS if partitions < 1000 else 2
     while counts:
@@ -120,6 +120,8 @@ def compare(now: Situation, options: TailAwareSettings, budget: Budget) -> list[
             counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
         add_plans(found, group, loads, counts)
         done += _predicted(now, options, budget, found, len(done))
+        if only:
+            break
         best, top = min(done, key=cost), counts[-1]
         # partitions cannot be shared: more replicas may be needed than for one queue
         limit = min(partitions, len(best.replicas) + int(best.late_cost / now.paid_s))
@@ -127,8 +129,34 @@ def compare(now: Situation, options: TailAwareSettings, budget: Budget) -> list[
     return done
 
 
+class Comparison(NamedTuple):
+    """The input of a comparison, by which it can be repeated."""
+
+    now: Situation
+    options: TailAwareSettings
+    allowance: Allowance
+    early: bool
+    """Whether the decision is made between two ticks, when no replica is removed."""
+    names: Mapping[int, str] = {}
+    """Names of the replicas, by number."""
+
+    def plans(self, count: int = 0) -> list[Candidate]:
+        """Return the plans that are compared. count: only those with this number of replicas."""
+        found = compare(self.now, self.options, self.allowance, only=count)
+        return [one for one in found if count in (0, len(one.replicas))]
+
+    def choose(self, found: list[Candidate]) -> Candidate | None:
+        """Return the cheapest plan that is allowed."""
+        now, early = self.now, self.early
+        least = now.group.present if early else min(now.group.present, now.least)
+        allowed = [
+            one for one in found if len(one.replicas) >= now.group.present or (not early and now.lasts(one.owners))
+        ]
+        return min([one for one in allowed if len(one.replicas) >= least] or allowed, key=cost, default=None)
+
+
 def _predicted(
-    now: Situation, options: TailAwareSettings, budget: Budget, found: list[Placement], known: int
+    now: Situation, options: TailAwareSettings, budget: Allowance, found: list[Placement], known: int
 ) -> list[Candidate]:
     """Return predictions of all plans but the first `known`."""
     # the first plan is the one to which the queue model compares all others
@@ -142,7 +170,7 @@ def _predicted(
     moved = moves.sum(axis=1)
     counts = np.array([len(replicas) for _, replicas in plans])
     starts = np.array([len(replicas) - bisect_left(replicas, now.group.present) for _, replicas in plans])
-    price = options.price / (now.group.rates[-1] * budget.allowed_share)
+    price = options.price / (now.group.rates[-1] * budget.share)
     late_cost = price * late * budget.factor(late)
     in_sla = np.clip(1 - late / max(1.0, float(now.waiting.sum() + paths.events[middle].sum())), 0.0, 1.0)
     total = counts * now.paid_s + starts * options.start_price_s + late_cost

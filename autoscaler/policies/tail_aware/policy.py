@@ -60,20 +60,14 @@ class TailAware:
         else:
             self.early = False
             now = self._at_tick(observation)
-        found = plans.compare(now, self.options, self._budget)
-        least = now.group.present if self.early else min(now.group.present, now.least)
-        ranked = sorted(found, key=lambda one: (len(one.replicas) < least, one.cost))
-        allowed = (
-            one
-            for one in ranked
-            if len(one.replicas) >= now.group.present or (not self.early and now.lasts(one.owners))
-        )
-        chosen = next(allowed, None)
+        comparison = plans.Comparison(now, self.options, self._budget.allowance, self.early)
+        found = plans.compare(now, self.options, comparison.allowance)
+        chosen = comparison.choose(found)
         if chosen is None:
             return no_change(observation, "no change before the next tick would help")
         if not self.early:
             self._before = now, chosen
-        return self._decision(observation, now, chosen, found)
+        return self._decision(observation, comparison, chosen, found)
 
     def urgent(self, arrived: RecentArrivals) -> bool:
         """Return whether more events since the last tick would be late than predicted. At most once between ticks."""
@@ -117,7 +111,7 @@ class TailAware:
             need = pooled_need(newest, 0.0, rate, slot_s, target_s, len(counts))
             self._peaks.observe(observation.at_s, float(counts.sum()), int(need[0]))
             # then a replica that is kept has cost as much as the events that would be late while a new one starts
-            keep_s = start_s * options.price / budget.allowed_share * float(budget.factor(np.zeros(1))[0])
+            keep_s = start_s * options.price / budget.allowed_share * float(budget.allowance.factor(np.zeros(1))[0])
             least = self._peaks.least(starting + 1, min(options.keep_s, keep_s))
         return plans.Situation(
             group=group,
@@ -190,8 +184,9 @@ class TailAware:
                 self._correction.learn(name, late, float(every[place]), float(got[place]))
 
     def _decision(
-        self, observation: GroupObservation, now: plans.Situation, chosen: plans.Candidate, found: list[plans.Candidate]
+        self, observation: GroupObservation, of: plans.Comparison, chosen: plans.Candidate, found: list[plans.Candidate]
     ) -> Decision:
+        now = of.now
         names = dict(enumerate(observation.replica_names))
         fresh = fresh_names(self.settings.replica_prefix, {*names.values(), *observation.assignment.values()})
         names |= {replica: next(fresh) for replica in chosen.replicas if replica >= now.group.present}
@@ -204,4 +199,5 @@ class TailAware:
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
         reason = plans.why(now, chosen, found) + plans.out_of_reach(now, found, self._budget.allowed_share)
         expected, compared = now.paths.expected(now.grid.slot_s), tuple(plans.alternatives(chosen, found))
-        return replace(change(observation, plan, reason), alternatives=compared, expected=expected)
+        decided = change(observation, plan, reason)
+        return replace(decided, alternatives=compared, expected=expected, comparison=of._replace(names=names))

@@ -59,6 +59,8 @@ class Situation(NamedTuple):
     """The data by which plans are compared."""
 
     group: Group
+    present: int
+    """Number of present replicas."""
     waiting: Floats
     paths: Paths
     grid: Grid
@@ -77,7 +79,7 @@ class Situation(NamedTuple):
 
     def numbered(self, owners: Ints, replicas: Iterable[tuple[int, ...]]) -> Group:
         """Return the group with the replicas of these plans and the present ones. owners: of one plan or several."""
-        highest = max(self.group.present, int(owners.max()) + 1, *(each[-1] + 1 for each in replicas))
+        highest = max(self.present, int(owners.max()) + 1, *(each[-1] + 1 for each in replicas))
         return self.group._replace(rates=self.group.rates[:highest], starting_s=self.group.starting_s[:highest])
 
     def replayed(self, plan: Placement, paths: Floats, due_s: float = 0.0) -> Floats:
@@ -105,20 +107,20 @@ def compare(now: Situation, options: TailAwareSettings, budget: Allowance, only:
     group, paths, grid = now.group, now.paths, now.grid
     partitions = len(group.owners)
     found, done, loads = list[Placement](), list[Candidate](), [paths.sizes + 1e-6]
-    if now.group.present and (group.owners >= 0).all():
-        found.append((group.owners, tuple(range(now.group.present))))
+    if now.present and (group.owners >= 0).all():
+        found.append((group.owners, tuple(range(now.present))))
         done = _predicted(now, options, budget, found, 0)
         if done[0].late_cost > options.change_price_s:
             loads.append(paths.sizes + now.waiting.sum(axis=0) + 1e-6)
     by_path, waits = paths.events.sum(axis=2), float(now.waiting.sum())
     needs = pooled_need(by_path, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, partitions)
-    wanted = {only} if only else {*needs.tolist(), *(needs + 1).tolist(), now.group.present, now.group.present - 1}
+    wanted = {only} if only else {*needs.tolist(), *(needs + 1).tolist(), now.present, now.present - 1}
     counts = sorted(wanted & {*range(1, partitions + 1)})
     most = MAX_COUNTS if partitions < 1000 else 2
     while counts:
         if len(counts) > most:
             counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
-        add_plans(found, group, loads, counts)
+        add_plans(found, group, loads, now.present, counts)
         done += _predicted(now, options, budget, found, len(done))
         if only:
             break
@@ -148,10 +150,8 @@ class Comparison(NamedTuple):
     def choose(self, found: list[Candidate]) -> Candidate | None:
         """Return the cheapest plan that is allowed."""
         now, early = self.now, self.early
-        least = now.group.present if early else min(now.group.present, now.least)
-        allowed = [
-            one for one in found if len(one.replicas) >= now.group.present or (not early and now.lasts(one.owners))
-        ]
+        least = now.present if early else min(now.present, now.least)
+        allowed = [one for one in found if len(one.replicas) >= now.present or (not early and now.lasts(one.owners))]
         return min([one for one in allowed if len(one.replicas) >= least] or allowed, key=cost, default=None)
 
 
@@ -169,22 +169,24 @@ def _predicted(
     moves = owners != group.owners
     moved = moves.sum(axis=1)
     counts = np.array([len(replicas) for _, replicas in plans])
-    starts = np.array([len(replicas) - bisect_left(replicas, now.group.present) for _, replicas in plans])
+    starts = np.array([len(replicas) - bisect_left(replicas, now.present) for _, replicas in plans])
     price = options.price / (now.group.rates[-1] * budget.share)
     late_cost = price * late * budget.factor(late)
     in_sla = np.clip(1 - late / max(1.0, float(now.waiting.sum() + paths.events[middle].sum())), 0.0, 1.0)
     total = counts * now.paid_s + starts * options.start_price_s + late_cost
-    total += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != now.group.present))
+    total += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != now.present))
     total += PINNED * (moves & (group.in_handover_s > 0)).sum(axis=1)
     figures = zip(*(each.tolist() for each in (late, in_sla, late_cost, total, moved)), strict=True)
     return [Candidate(*plan, *some) for plan, some in zip(plans, figures, strict=True)][first:]
 
 
-def add_plans(found: list[Placement], group: Group, loads: Sequence[Floats], counts: Sequence[int]) -> None:
+def add_plans(
+    found: list[Placement], group: Group, loads: Sequence[Floats], present: int, counts: Sequence[int]
+) -> None:
     """Add plans with these replica counts. loads: events by partition, by which plans are packed."""
     known = {(owners.tobytes(), replicas) for owners, replicas in found}
     for load in loads:
-        for owners, in_use in zip(*_placements(load, np.array(counts), group), strict=True):
+        for owners, in_use in zip(*_placements(load, np.array(counts), present, group), strict=True):
             replicas = tuple(in_use.nonzero()[0].tolist())
             if (key := (owners.tobytes(), replicas)) not in known:
                 known.add(key)
@@ -192,14 +194,14 @@ def add_plans(found: list[Placement], group: Group, loads: Sequence[Floats], cou
 
 
 @compiled
-def _placements(load: Floats, counts: Ints, group: Group) -> tuple[Ints, Flags]:
+def _placements(load: Floats, counts: Ints, present: int, group: Group) -> tuple[Ints, Flags]:
     """Return the owners and the replicas in use, by plan: each count with each slack, with few moves."""
     order, weights = np.argsort(-load, kind="mergesort"), load + np.where(group.in_handover_s > 0, PINNED, 0.0)
     placed = np.empty((len(counts) * len(SLACKS), len(load)), np.int64)
-    in_use = np.zeros((len(placed), max(group.present, counts.max())), np.bool_)
+    in_use = np.zeros((len(placed), max(present, counts.max())), np.bool_)
     for plan in range(len(placed)):
         count = counts[plan // len(SLACKS)]
-        numbers, fits, using = max(group.present, count), False, in_use[plan]
+        numbers, fits, using = max(present, count), False, in_use[plan]
         level = fill_level(load[order], count) * (1.001 + SLACKS[plan % len(SLACKS)])
         capacities = level * group.rates[:numbers] / group.rates[-1]
         if len(load) <= SEARCHED:
@@ -248,8 +250,8 @@ def alternatives(chosen: Candidate, found: list[Candidate]) -> Iterator[Alternat
 def why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:
     """Return what is expected with the chosen plan, and without a change or with another count."""
     text = f"{number(float(now.paths.sizes.sum()))} events expected per interval; {_describe(chosen)}"
-    staying = next((one for one in found if not one.moved and len(one.replicas) == now.group.present), None)
-    if staying is not None and staying is not chosen and (chosen.moved or len(chosen.replicas) != now.group.present):
+    staying = next((one for one in found if not one.moved and len(one.replicas) == now.present), None)
+    if staying is not None and staying is not chosen and (chosen.moved or len(chosen.replicas) != now.present):
         return f"{text}; without a change: {_describe(staying).removeprefix('with ')}"
     others = [one for one in found if len(one.replicas) != len(chosen.replicas)]
     return f"{text}, {_describe(min(others, key=cost))}" if others else text
@@ -267,6 +269,6 @@ def out_of_reach(now: Situation, found: list[Candidate], allowed_share: float) -
     middle = paths.events[[paths.middle]].sum(axis=2)
     waits, rate = float(now.waiting.sum()), float(now.group.rates[-1])
     need = int(pooled_need(middle, waits, rate, now.grid.slot_s, now.grid.target_s, len(now.group.owners))[0])
-    if not now.start_s or need <= now.group.present or late <= allowed_share * (waits + middle.sum()) + 1:
+    if not now.start_s or need <= now.present or late <= allowed_share * (waits + middle.sum()) + 1:
         return ""
     return f"; out of reach: needs {need} replicas {number(now.start_s)} s earlier"

@@ -115,6 +115,7 @@ class TailAware:
             least = self._peaks.least(starting + 1, min(options.keep_s, keep_s))
         return plans.Situation(
             group=group,
+            present=present,
             waiting=waiting,
             paths=self._ensemble.paths(horizon, float(group.rates[:present].sum()) or rate),
             grid=Grid(slot_s, history.begin_s, target_s, interval_s + pause_s + start_s + 0.5 * target_s, start_s > 0),
@@ -131,7 +132,7 @@ class TailAware:
         events = np.roll(then.paths.events + excess, -len(begun), axis=1)
         paths = then.paths._replace(events=events, sizes=then.paths.sizes + excess[:whole].sum(axis=0))
         group, waiting = self._group(observation)
-        return then._replace(group=group, waiting=waiting, paths=paths)
+        return then._replace(group=group, present=group.present, waiting=waiting, paths=paths)
 
     def _excess(self, begun: Floats, then: plans.Situation) -> Floats:
         """Return the events beyond each path until the next tick, if a stream has grown more than chance explains."""
@@ -189,7 +190,7 @@ class TailAware:
         now = of.now
         names = dict(enumerate(observation.replica_names))
         fresh = fresh_names(self.settings.replica_prefix, {*names.values(), *observation.assignment.values()})
-        names |= {replica: next(fresh) for replica in chosen.replicas if replica >= now.group.present}
+        names |= {replica: next(fresh) for replica in chosen.replicas if replica >= now.present}
         if not self.early:
             self._numbers = {name: place for place, name in names.items()}
         partitions = [load.partition for load in observation.partitions]

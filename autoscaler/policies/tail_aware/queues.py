@@ -22,16 +22,16 @@ class Group(NamedTuple):
     """Remaining pause of each partition, seconds."""
     starting_s: Floats
     """Time until each replica has started, seconds; of new ones, if one starts alone."""
-    present: int
-    """Number of the present replicas."""
-    each_s: float
-    """How much longer starts take for each further new replica, seconds."""
     rates: Floats
     """Service rate (μ) of each replica, events/s."""
     pause_s: float
     """Pause of a partition that moves."""
     stops_all: bool
     """Whether all partitions pause if one moves."""
+    present: int = 0
+    """Number of the present replicas."""
+    each_s: float = 0.0
+    """How much longer starts take for each further new replica, seconds."""
 
 
 class Grid(NamedTuple):

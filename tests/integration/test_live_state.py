@@ -32,5 +32,5 @@ def test_the_page_of_a_run_ends_with_the_totals_of_its_report(kafka: str, tmp_pa
     assert owners <= shown["replicas"].keys()
     assert {"order", "payment", "shipment", "notification"} >= shown["stages"].keys() >= {"payment"}
     assert shown["decisions"]
-    assert [one["policy"] for one in shown["others"]] == ["algorithm-2", "keda-hpa", "overprovisioned"]
+    assert [one["policy"] for one in shown["others"]] == ["tail-aware", "keda-hpa", "overprovisioned"]
     assert shown["cost_s"] / 60 == pytest.approx(result["replica_minutes"], rel=0.1)

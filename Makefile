@@ -49,8 +49,8 @@ check: $(VENV)/.ready ## run the fast checks: format, lint, types, dependency ru
 	@$(BIN)/marimo -q check --strict docs/lessons/lesson_*.py
 	@$(PYTEST) -n 2 --dist worksteal tests/unit tests/theory -m "not long" --durations=5
 
-words: $(VENV)/.ready ## count errors of English by package; FILES="services docs/howto/keda.md" lists them, LEVEL=suggestion more; LOWER=1 lowers the limits
-	@$(BIN)/python tests/prose/lint.py $(FILES) $(if $(LEVEL),--level $(LEVEL)) $(if $(LOWER),--lower)
+words: $(VENV)/.ready ## list the errors of English, in FILES="services docs/howto/keda.md" only; LEVEL=suggestion lists more
+	@$(BIN)/python tests/prose/lint.py $(FILES) $(if $(LEVEL),--level $(LEVEL))
 
 docs: $(VENV)/.ready $(SITE)/.ready ## write the generated pages, the lessons with outputs, then the site in out/docs; warnings, broken links and anchors are errors
 	@$(BIN)/python docs/generate.py

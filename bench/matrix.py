@@ -45,7 +45,7 @@ OPTIMUM: Final = "optimum"
 """Value of `Job.how` for jobs that compute the cheapest schedule instead of simulating a policy."""
 ROW_SOURCES: Final = (
     *("contracts/**/*.py", "partitioners/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
-    *("bench/scenario.py", "bench/sections.py", "bench/scenarios/*.toml", "bench/simulation/**/*.py", "studies/*.py"),
+    *("bench/scenario.py", "bench/sections.py", "bench/scenarios/*.toml", "bench/simulation/**/*.py"),
     "bench/backtest/parts.py",
 )
 """Files that determine the rows. If one of them changes, all stored rows are computed again."""

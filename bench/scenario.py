@@ -29,8 +29,8 @@ from bench.sections import (
 from contracts.children import python_module
 from contracts.membership import ReplicaSpeeds
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
-from contracts.settings import Rule, Target, Values, contradictions, must, shared_fields, unknown_name
-from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, present_names, table_in
+from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
+from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, table_in
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, trace_problems
 from loadgen.trace import EventTrace, Trace
@@ -292,10 +292,9 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any], source: str = "
             problems.append(f"{source}{key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
             continue
         section, name = matching[0]
-        present = {name: value} if section == OPTIONS else present_names({name: value}, SECTIONS[section])
-        (raw[section] if section else raw).update(present)
+        (raw[section] if section else raw)[name] = value
         if section != SIMULATION:
-            raw[SIMULATION].pop(next(iter(present), ""), None)  # otherwise a simulation would ignore the override
+            raw[SIMULATION].pop(name, None)  # otherwise a simulation would ignore the override
     return problems
 
 
@@ -309,8 +308,7 @@ def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
 
 
 def _matching(key: str) -> list[tuple[str, str]]:
-    former = [(section, name) for section, into in SECTIONS.items() for name in (*into.renamed(), *into.REMOVED)]
-    found = [(section, name) for section, name in _fields() + former if key in (_dotted(section, name), name)]
+    found = [(section, name) for section, name in _fields() if key in (_dotted(section, name), name)]
     return found if len(found) < 2 else [match for match in found if match[0] != SIMULATION]
 
 
@@ -390,11 +388,6 @@ def _policy_can_coordinate(values: Values) -> str | None:
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("load.partitioner", lambda values: splits_keys(values["payment.key_order"], values["load.partitioner"])),
-    must(
-        "load.entry",
-        lambda of: of["topology"] != "payment-only" or of["load.entry"] != "http",
-        "payment-only has no Order service; use a scenario with the pipeline topology",
-    ),
     ("autoscaler.absence_grace_s", _grace_is_supported),
     ("autoscaler.policy", _policy_exists),
     *((key, partial(_enough_partitions, key)) for key in map(REPLICAS.format, ("min", "max", "initial"))),

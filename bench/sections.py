@@ -8,7 +8,7 @@ from autoscaler.policies.settings import Guards, Scaling
 from autoscaler.simulator.settings import ObservationSettings, ServiceShape
 from contracts.membership import MIN_SERVICE_TIME, EventCost, Membership
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
-from contracts.settings import DAY_S, Rules, Settings, Target, Values, must, required, setting
+from contracts.settings import DAY_S, Rules, Settings, Target, must, required, setting
 from contracts.topics import KeyedTopics
 from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology
@@ -67,14 +67,12 @@ class Load(Bursts):
     """Distribution of events over partitions."""
     burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
     """Time of the first burst within its period; `random`: chosen by the seed."""
-    partitioner: Partitioner = setting(Partitioner.EXPLICIT, formerly="grouping")
+    partitioner: Partitioner = setting(Partitioner.EXPLICIT)
     """Partitioner of `payments.requested`; `explicit`: the load chooses."""
     key_skew: float = setting(0.0, least=0, most=10)
     """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""
     faults: tuple[str, ...] = setting(())
     """`burst 120-121 10`: ten times the events in second 120. `hot-key 60-90 0.5`: half have one customer."""
-    entry: Literal["kafka", "http"] = setting("kafka")
-    """How live events enter: as Kafka records, or by POST /orders (pipeline only)."""
     invalid_share: float = setting(0.0, "share", least=0, most=1)
     """Share of invalid orders. Pipeline only."""
 
@@ -90,7 +88,6 @@ class Payment(Membership, EventCost):
     then only set replica counts. Live, `range` and `led-…` are a plain Java consumer."""
     key_order: bool = setting(False)
     """Require order per customer; partitioners that split keys are then rejected."""
-    REMOVED: ClassVar[Values] = {"classes": "", "rates_alike": False}
     RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, PROTOCOL_FITS_RUNTIME)
 
 
@@ -110,7 +107,6 @@ class Simulation(ServiceShape, ObservationSettings):
     """Times at which the replica with the most partitions dies."""
     failures_known: bool = setting(True)
     """Whether deaths are detected at once; false: after `session_s`."""
-    REMOVED: ClassVar[Values] = {"whole_batches": False, "planned_overhead_s": 0.0, "assignor": "sticky"}
 
 
 SIMULATION_ONLY: Final = (

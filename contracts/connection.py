@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 from contracts.settings import Rule, Rules, Settings, must, setting, unknown_name
-from contracts.validation import InvalidSettingsError, from_environment, parse, present_names, table_in, text_in
+from contracts.validation import InvalidSettingsError, from_environment, parse, table_in, text_in
 
 T = TypeVar("T", bound=Settings)
 
@@ -116,7 +116,7 @@ def read_settings(
 
     config: a TOML file. Environment variables override it. check: gets the settings; may raise InvalidSettingsError.
     """
-    table = present_names(table_in(config), kind) if config else {}
+    table = table_in(config) if config else {}
     problems, given = list[str](), {key: key for key in table}
     for name, short in kind.TABLES.items():
         for key, value in (table.pop(name) if isinstance(table.get(name), dict) else {}).items():

@@ -11,7 +11,7 @@ import msgspec
 
 from contracts.fields import Count, Epoch, Number, Partition, Whole
 
-JOURNAL_VERSION: Final = 2  # 1: `problems` was `troubles`, and the action `no-change` was `hold`
+JOURNAL_VERSION: Final = 2
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -178,12 +178,8 @@ class JournalDecoder:
         After a lost record, ticks have no partitions until the next full tick. Raises one of validation.DECODE_ERRORS.
         """
         record = _record.decode(text)
-        if record.v == 1 and isinstance(record, _Tick):
-            action = "no-change" if record.action == "hold" else record.action
-            problems = msgspec.convert(msgspec.json.decode(text).get("troubles", ()), tuple[str, ...])
-            record = msgspec.structs.replace(record, action=action, problems=problems, v=JOURNAL_VERSION)
-        elif not 1 <= record.v <= JOURNAL_VERSION:
-            raise msgspec.ValidationError(f"record of version {record.v}; this release reads 1 to {JOURNAL_VERSION}")
+        if record.v != JOURNAL_VERSION:
+            raise msgspec.ValidationError(f"record of version {record.v}; this release reads {JOURNAL_VERSION}")
         if isinstance(record, RecordPart):
             return self._join(record)
         record = self._whole(record) if isinstance(record, TickChanges) else record

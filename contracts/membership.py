@@ -25,7 +25,7 @@ class Membership(Settings):
     """Time between commits. A crash repeats at most this much work and the events in flight."""
     drain_s: float = setting(8.0, "s", least=0)
     """Longest time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
-    rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL, formerly="delivery")
+    rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
     """How a group adopts a plan, or another client's rebalance protocol."""
     guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
     """`at_least_once`: repeated outputs are dropped by id. `exactly_once`: outputs are visible at the next commit."""

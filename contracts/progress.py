@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from contracts.fields import Count, Counts, Epoch, Generation, Moment, Name, Offset, Partition, Partitions, Text, Texts
 
-PROGRESS_VERSION: Final = 2  # 1: `recent_rebalances` was `rounds`, `problems` was `unwell`
+PROGRESS_VERSION: Final = 2
 PROGRESS_INTERVAL_S: Final = 0.25
 LATENCY_BOUNDS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # bounds of `Progress.latencies`, in multiples of W
 COUNTS_WITHIN_TARGET: Final = LATENCY_BOUNDS.index(1.0) + 1  # buckets of `latencies` with events done within W
@@ -78,15 +78,5 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     v: int = PROGRESS_VERSION
 
 
-class _Version1(msgspec.Struct):
-    rounds: Rebalances = ()
-    unwell: Texts = ()
-
-
-def decode_progress(text: bytes | str) -> Progress:
-    """Decode a report of the current version or of version 1. Raises one of `contracts.validation.DECODE_ERRORS`."""
-    report = msgspec.json.decode(text, type=Progress)
-    if report.v == 1:
-        old = msgspec.json.decode(text, type=_Version1)
-        report = msgspec.structs.replace(report, recent_rebalances=old.rounds, problems=old.unwell, v=PROGRESS_VERSION)
-    return report
+decode_progress: Final = msgspec.json.Decoder(Progress).decode
+"""Decodes a report. Raises one of `contracts.validation.DECODE_ERRORS`."""

@@ -36,8 +36,6 @@ class Setting:
     below: float = inf
     known: tuple[str, ...] = ()
     """Allowed words; empty: any."""
-    formerly: str = ""
-    """Former name, accepted for one version with a warning; empty: none."""
 
     def problem(self, value: object) -> str:
         """Return what is wrong with a value of the right type ("must be …"), or an empty text."""
@@ -78,8 +76,6 @@ def must(name: str, holds: Callable[[Values], object], otherwise: str) -> tuple[
 class Settings:
     """Base of all records of settings. Raises ValueError that names every problem, not only the first."""
 
-    REMOVED: ClassVar[Values] = {}
-    """Removed setting → its former default. For one version that value is accepted and ignored. Others are refused."""
     TABLES: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     """Table of a file whose keys are settings of this class → short name in it → name of the setting."""
     RULES: ClassVar[Rules] = ()
@@ -91,11 +87,6 @@ class Settings:
         problems += contradictions(values, self.rules())
         if sentences := [setting_error(name, values[name], problem) for name, problem in problems if problem]:
             raise ValueError("; ".join(sentences))
-
-    @classmethod
-    def renamed(cls) -> dict[str, str]:
-        """Return former name → present name."""
-        return {setting_of(field).formerly: field.name for field in fields(cls) if setting_of(field).formerly}
 
     @classmethod
     def rules(cls) -> Rules:

@@ -1,11 +1,9 @@
 """Parses untyped settings from the environment and TOML files into records, and reports every mistake at once."""
 
-import logging
 import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
-from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -17,7 +15,6 @@ from contracts.settings import Settings, contradictions, in_seconds, setting_err
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of decoding: the text is not JSON, has another type, is not UTF-8, or is nested too deeply."""
 
-_log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Settings)
 Spelling = Callable[["Field[Any]"], str]  # field → its name in the source
 
@@ -54,12 +51,10 @@ def check_settings(
     values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelling: Spelling = attrgetter("name")
 ) -> tuple[dict[str, Any], list[str]]:
     """Return name → value of the well-formed settings (with defaults), and a sentence for each problem."""
-    values = present_names(values, into)
     keys = {spelling(field): field for field in fields(into)}
     types = get_type_hints(into)
     good: dict[str, Any] = {}
-    why = {name: "was removed" if name in into.REMOVED else unknown_name(name, keys) for name in values.keys() - keys}
-    problems = [f"{name}: {why[name]}" for name in values if name in why]
+    problems = [f"{name}: {unknown_name(name, keys)}" for name in values if name not in keys]
     for key, field in keys.items():
         if key in values:
             value, wrong = _convert(values[key], field, types[field.name], strict)
@@ -74,24 +69,6 @@ def check_settings(
     names = {field.name: key for key, field in keys.items()}
     broken = contradictions(good, into.rules())
     return good, problems + [setting_error(names[name], good[name], problem) for name, problem in broken]
-
-
-def present_names(values: Mapping[str, Any], into: type[Settings], spell: Callable[[str], str] = str) -> dict[str, Any]:
-    """Return `values` by present names. A removed setting is left out if it has its former default.
-
-    Logs a warning for each former name. If both names are given, the present one is used.
-    """
-    found = dict(values)
-    for old, new in ((spell(old), spell(new)) for old, new in into.renamed().items()):
-        if old in values:
-            _warn_renamed(old, new)
-            found.setdefault(new, found.pop(old))
-    return {name: found[name] for name in found if name not in into.REMOVED or found[name] != into.REMOVED[name]}
-
-
-@cache
-def _warn_renamed(old: str, new: str) -> None:
-    _log.warning("%s was renamed to %s; the former name works until the next version", old, new)
 
 
 def _convert(value: Any, field: "Field[Any]", kind: Any, strict: bool) -> tuple[Any, str]:
@@ -116,7 +93,7 @@ def from_environment(
     Other names are ignored. A nested table is converted to JSON text.
     Raises InvalidSettingsError that names every bad or missing value by its variable or key.
     """
-    environ, table = present_names(environ, into, variable), present_names(table or {}, into)
+    table = table or {}
 
     def place(field: "Field[Any]") -> str:
         return variable(field.name) if environ.get(variable(field.name)) or not path else f"{path}: {field.name}"

@@ -36,7 +36,7 @@ HOUR_S: Final = 30
 DAY: Final = ((0, 60), (4, 25), (9, 210), (13, 160), (19, 300), (24, 60))
 """A working day, (hour, events/s): night, morning peak, noon, evening peak. A weekend day has 60 % of it."""
 LANDAU_MAX: Final = 100
-"""Largest load of a partition in the paper, which is also the capacity of a consumer."""
+"""Largest rate of a partition in the paper, events/s, which is also the capacity of a consumer."""
 
 
 def half_cosine(knots: Knots) -> FloatArray:
@@ -146,24 +146,18 @@ def hot_key() -> IntArray:
     return table
 
 
-def walk_loads(
-    random: np.random.Generator, *, partitions: int, seconds: int, delta: int, start: int | None = None
-) -> IntArray:
-    """Return loads that change each second by a uniform random integer from −delta to delta, limited to 0 to 100.
-
-    Landau et al. 2024, section VI. start: first load of every partition; None: random. Shape (seconds, partitions).
-    """
-    loads = np.empty((seconds, partitions), np.int64)
-    loads[0] = random.integers(0, LANDAU_MAX, partitions, endpoint=True) if start is None else start
-    steps = random.integers(-delta, delta, (seconds - 1, partitions), endpoint=True)
-    for second, step in enumerate(steps, start=1):
-        loads[second] = np.clip(loads[second - 1] + step, 0, LANDAU_MAX)
-    return loads
-
-
 def landau(delta: int) -> IntArray:
-    """Return the loads of `walk_loads` as events/s: 32 partitions for 100 s. The paper also has other sizes."""
-    return walk_loads(np.random.default_rng(2402), partitions=32, seconds=100, delta=delta)
+    """Return rates of 32 partitions for 100 s that change each second by a random integer from −delta to delta.
+
+    They are limited to 0 to 100 (Landau et al. 2024, section VI).
+    """
+    random = np.random.default_rng(2402)
+    rates = np.empty((100, 32), np.int64)
+    rates[0] = random.integers(0, LANDAU_MAX, 32, endpoint=True)
+    steps = random.integers(-delta, delta, (99, 32), endpoint=True)
+    for second, step in enumerate(steps, start=1):
+        rates[second] = np.clip(rates[second - 1] + step, 0, LANDAU_MAX)
+    return rates
 
 
 def flash_crowd() -> IntArray:

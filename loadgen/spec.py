@@ -6,7 +6,6 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -107,10 +106,6 @@ class DriverSettings(Settings):
     """Number of processes that share the schedule, with the same load file and start."""
     part: int = setting(1, least=1, most=1_000)
     """Number of this process, from 1."""
-    order_url: str = setting("")
-    """Address of Order for POST /orders, http://HOST:PORT; empty: events enter by Kafka. Pipeline only."""
-    order_token_file: str = setting("")
-    """File with Order's bearer token; empty: none."""
     connect_deadline_s: float = setting(30.0, "s", above=0)
     """Longest wait for the broker and the topic."""
     start_deadline_s: float = setting(120.0, "s", above=0)
@@ -130,23 +125,13 @@ class DriverSettings(Settings):
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base class's rules, and those for load_file, out_dir, part, start_file and order_url."""
+        """Return the base class's rules, and those for load_file, out_dir, part and start_file."""
         return (
             *super().rules(),
             *((name, lambda of, key=name: None if of[key] else "missing") for name in ("load_file", "out_dir")),
             ("part", lambda of: None if of["part"] <= of["parts"] else f"must be at most parts, {of['parts']}"),
             ("start_file", lambda of: "missing: parts share it" if of["parts"] > 1 and not of["start_file"] else None),
-            ("order_url", _web_address),
         )
-
-
-def _web_address(values: Values) -> str | None:
-    try:
-        parts = urlsplit(values["order_url"])
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        usable = False
-    return None if usable or not values["order_url"] else "must be http://HOST:PORT"
 
 
 def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:

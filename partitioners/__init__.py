@@ -4,7 +4,6 @@ Definitions: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous C
 """
 
 from enum import StrEnum
-from typing import Self
 
 
 class Partitioner(StrEnum):
@@ -19,10 +18,6 @@ class Partitioner(StrEnum):
     SG = "sg"
     CG = "cg"
     STICKY_SPLIT = "sticky_split"
-
-    @classmethod
-    def _missing_(cls, value: object) -> Self | None:
-        return cls.KG if value == "key" else None  # the former name of `kg`
 
     @property
     def keeps_key_order(self) -> bool:

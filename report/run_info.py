@@ -22,7 +22,6 @@ MIN_INTENDED_US: Final = 946_684_800_000_000
 """Beginning of the year 2000, µs since 1970. Earlier times are errors of a unit or a clock."""
 MAX_DURATION_DAYS: Final = 40
 """Maximum duration of a run in a report, because series have one entry per second."""
-FORMER_NAMES: Final = {"delivery": "rebalance_protocol", "grouping": "partitioner"}
 CLAIRVOYANT_POLICIES: Final = ("clairvoyant",)
 """Policies that use future events. They serve as references and are left out of Pareto fronts."""
 
@@ -63,9 +62,9 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds in which all cores of the machine were busy, between the first and the last event."""
 
     def section(self, name: str) -> dict[str, Any]:
-        """Return a section of the scenario; empty if it has none. Former names of settings are replaced."""
+        """Return a section of the scenario; empty if it has none."""
         found: Any = self.scenario.get(name)
-        return {FORMER_NAMES.get(key) or key: value for key, value in found.items()} if isinstance(found, dict) else {}
+        return found if isinstance(found, dict) else {}
 
     @property
     def keeps_key_order(self) -> bool:

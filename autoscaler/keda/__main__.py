@@ -17,8 +17,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from autoscaler.keda.scaler import Scaler, bind_server
-from autoscaler.keda.settings import ANSWERED, EPOCH, PLANNED, KedaSettings
+from autoscaler.keda.scaler import ANSWERED, EPOCH, PLANNED, KedaSettings, Scaler, bind_server
 from autoscaler.live.metrics import MetricSet
 from autoscaler.live.plan_log import PlanReader
 from autoscaler.live.problems import Problems, exit_status_of

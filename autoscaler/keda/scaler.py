@@ -3,14 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any, Final
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from autoscaler.live.settings import Pages
+from contracts.metrics import gauge
 from contracts.pages import PortTakenError
 from contracts.plan import PlanRecord
+from contracts.settings import setting
+from contracts.topics import ScaledGroup
 
 PACKAGE: Final = "externalscaler"
 MESSAGES: Final[dict[str, dict[str, str | list[str]]]] = {
@@ -29,6 +34,22 @@ TARGET: Final = 1
 """Target of the metric for each replica: the HPA requests ⌈metric⌉ replicas."""
 TOLERANCE_MARGIN: Final = 0.01
 """Amount added to the metric, because the HPA acts above 1 + tolerance, not at it. The metric has three decimals."""
+
+EPOCH = gauge("tailpack_keda_plan_epoch", "", "Epoch of the newest known plan")
+PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replica count of the newest known plan")
+ANSWERED = gauge("tailpack_keda_metric", "", "Last value reported to KEDA")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KedaSettings(Pages, ScaledGroup):
+    """Settings of the external scaler: TAILPACK_GRPC_PORT, …"""
+
+    grpc_host: str = setting("127.0.0.1")
+    """Address for KEDA; 0.0.0.0 in a container."""
+    grpc_port: int = setting(9090, least=0, most=65535)
+    """Port for KEDA; 0: any free port, printed on standard error."""
+    hpa_tolerance: float = setting(0.1, "share", least=0, below=1)
+    """Tolerance of the HPA. While replicas are missing, the metric is outside it."""
 
 
 def _messages() -> dict[str, Any]:

@@ -151,7 +151,7 @@ class AutoscalerSettings(
     commit_age_s: float = setting(0.05, "s", least=0)
     """Mean age of committed offsets when they are read: half the commit interval. Of led groups, intervals above 0.5 s
     are learned."""
-    startup_s: float = setting(2.0, "s", least=0, formerly="member_startup_s")
+    startup_s: float = setting(2.0, "s", least=0)
     """Assumed start-up time of a replica until one is measured. Nothing is measured unless act = on."""
     taken_within_s: float = setting(12.0, "s", above=0)
     """Time until a member with an older plan is reported and the plan is written again. Longer than a rebalance."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
-from autoscaler.packing.packers import ARRIVAL_ORDER_PACKERS, PACKERS
+from autoscaler.packing.packers import PACKERS
 from autoscaler.policies.planning import change, describe_unowned, no_change, number
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Rules, Settings, must, setting
@@ -28,7 +28,7 @@ class LandauSettings(Settings):
     """Parameters of the paper and the heuristic. Raises ValueError naming every mistake."""
 
     packer: str = setting("MWF")
-    """Heuristic: NF, FF, BF, WF, NFD, FFD, BFD, WFD, MWF, MBF, MWFP or MBFP. The paper chooses MWF."""
+    """Heuristic: MWF, MBF, MWFP or MBFP. The paper chooses MWF."""
     window_s: float = setting(30.0, "s", above=0)
     """Time over which a partition's write speed is averaged."""
     interval_s: float = setting(30.0, "s", least=0)
@@ -43,8 +43,7 @@ class LandauSettings(Settings):
 class Landau:
     """Packs average write speeds by a chosen heuristic, every 30 s and when a replica is full (Landau et al. 2024).
 
-    The paper's consumers are replicas here, numbered by the ordinal of their names. Speeds above μ count as μ. The
-    four heuristics that take partitions in arrival order get a new random order at each packing.
+    The paper's consumers are replicas here, numbered by the ordinal of their names. Speeds above μ count as μ.
     """
 
     name = "landau"
@@ -55,7 +54,6 @@ class Landau:
         self._written: deque[tuple[float, Speeds]] = deque()
         """(Time of a tick, events written to each partition since the first tick)."""
         self._packed_s = -math.inf
-        self._chance = np.random.default_rng(0)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Pack if a partition has no owner, a replica is full, or `interval_s` is over."""
@@ -90,9 +88,8 @@ class Landau:
         partitions = [load.partition for load in observation.partitions]
         owners = {partition: numbers[owner] for partition, owner in observation.assignment.items() if owner in numbers}
         packer = self.options.packer.lower()
-        order = self._chance.permutation(partitions).tolist() if packer in ARRIVAL_ORDER_PACKERS else None
         capacity = self.options.fill * observation.service_rate
-        chosen = PACKERS[packer](dict(zip(partitions, speeds.tolist(), strict=True)), owners, capacity, order=order)
+        chosen = PACKERS[packer](dict(zip(partitions, speeds.tolist(), strict=True)), owners, capacity)
         names = {consumer: name for name, consumer in numbers.items()}
         taken = {*names.values(), *observation.assignment.values()}
         for consumer in sorted(set(chosen.values()) - names.keys()):

@@ -5,7 +5,7 @@ from typing import Final
 BENCHMARKS: Final = {
     # name: (class as "module:name", example)
     "handover": ("bench.benchmarks.handover:Handover", "--quick"),
-    "failover": ("bench.benchmarks.failover:Failover", "--quick --json"),
+    "failover": ("bench.benchmarks.handover:Failover", "--quick --json"),
     "stage": ("bench.benchmarks.stage:Stage", "payment --instances 1,2"),
     "decide": ("bench.benchmarks.decide:Decide", "--json"),
     "report": ("bench.benchmarks.report:Report", "--events 100000"),

@@ -1,13 +1,16 @@
-"""Measure how much latency it costs, under steady load, to move partitions, and to start, drain and stop replicas."""
+"""Measure how much latency it costs, under steady load, to move partitions, and to start, stop and kill replicas."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from bench.benchmark import Option
 from bench.handover import figures
+from bench.handover.figures import KNOWN_DEATH, SIGTERM, UNKNOWN_DEATH
 from bench.handover.group import GroupBenchmark, ServedGroup
 from bench.handover.steps import PlannedSteps, UnplannedSteps
+from contracts.rebalance_protocol import PLAN_PROTOCOLS
 
 FIRST_QUIET_S = 3.0
 
@@ -28,4 +31,29 @@ class Handover(GroupBenchmark):
         for _ in (PlannedSteps if group.takes_plan else UnplannedSteps)(group).mixed():
             announce(status="handovers", completed=min(target, group.handovers), total=target)
             if group.handovers >= target or group.is_late:
+                break
+
+
+@dataclass(kw_only=True)
+class Failover(GroupBenchmark):
+    """Measure the worst latency after announced kills, unannounced kills and graceful stops of replicas.
+
+    An announced kill is followed by a plan at once.
+    """
+
+    CONSUMERS: ClassVar = ("ours", *PLAN_PROTOCOLS)
+    analyse = staticmethod(figures.failover)
+
+    def act(self, group: ServedGroup, announce: Callable[..., None]) -> None:
+        """End replicas by unannounced kills, then by announced kills and stops in turn. Each replica is replaced."""
+        known, sigterms, unknown = (3, 2, 1) if self.quick else (20, 20, 3)
+        turns = itertools.zip_longest([KNOWN_DEATH] * known, [SIGTERM] * sigterms)
+        ends = [UNKNOWN_DEATH] * unknown + [end for turn in turns for end in turn if end]
+        steps = PlannedSteps(group)
+        for number, end in enumerate(ends, start=1):
+            if number > 1:
+                steps.start(group.start_warm())
+            steps.end(end, steps.fullest())
+            announce(status="ends of replicas", completed=number, total=len(ends))
+            if group.is_late:
                 break

@@ -3,7 +3,7 @@
 from types import ModuleType
 from typing import Final
 
-from autoscaler.keda import settings as of_keda
+from autoscaler.keda import scaler as of_keda
 from autoscaler.live import metrics as of_autoscaler
 from autoscaler.live import observed_group as of_shadow
 from contracts.metrics import MetricSpec
@@ -35,9 +35,6 @@ def page() -> str:
         parts.append(f"## {process}")
         if common:
             parts.append(f"Every metric has the labels {', '.join(f'`{one}`' for one in common)}.")
-        rows = [
-            (f"`{one.name}`", one.kind, ", ".join(one.labels), one.unit, f"{one.meaning}.")
-            for one in declared_in(module)
-        ]
-        parts.append(table(("metric", "type", "labels", "unit", "meaning"), rows))
+        rows = [(f"`{one.name}`", one.kind, ", ".join(one.labels), f"{one.meaning}.") for one in declared_in(module)]
+        parts.append(table(("metric", "type", "labels", "meaning"), rows))
     return joined(parts)

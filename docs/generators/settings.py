@@ -5,7 +5,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Final
 
-from autoscaler.keda.settings import KedaSettings
+from autoscaler.keda.scaler import KedaSettings
 from autoscaler.live import settings as live
 from autoscaler.policies import settings as shared
 from autoscaler.policies.registry import POLICIES

@@ -12,15 +12,14 @@ from gevent.monkey import get_original
 from prometheus_client import CollectorRegistry
 
 from contracts.clock import now_us
-from contracts.connection import Connection, secret_in
+from contracts.connection import Connection
 from contracts.topics import qualified
 from loadgen import orders
-from loadgen.drivers.http_sender import HttpSender
-from loadgen.drivers.sender import GeneratorError, GeneratorMetrics, KafkaSender, Pause, Sender, Settled
+from loadgen.drivers.sender import GeneratorError, GeneratorMetrics, Pause, Sender, Settled
 from loadgen.faults import POISON, affected_events, due_us
 from loadgen.pacing import Pacer
 from loadgen.result import ON_TIME_US, GeneratorResult, lateness_limit_us, lateness_percentile_us
-from loadgen.spec import DriverSettings, LoadSpec, Topology
+from loadgen.spec import DriverSettings, LoadSpec
 
 LEAD_US: Final = 1_000_000
 """Shortest time from ready to second 0 if there is no start file, µs."""
@@ -56,12 +55,8 @@ class Job:
         self._numbers, self._repeated = numbers[own], int(repeated[own].sum())
         self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
         topic, self._partitions = orders.input_topic(spec)
-        self._sender: Sender = (
-            _http_sender(spec, settings, settled)
-            if settings.order_url
-            else KafkaSender(
-                connection, qualified(connection.namespace, topic), settings.linger_ms, pause=pause, settled=settled
-            )
+        self._sender = Sender(
+            connection, qualified(connection.namespace, topic), settings.linger_ms, pause=pause, settled=settled
         )
         self._pacer: Pacer | None = None
         self.started_us: int | None = None
@@ -124,8 +119,6 @@ class Job:
         """Return the result so far. error: is reported instead of the first error of the sender."""
         sender, sent = self._sender, self._numbers[: self._sender.produced]
         is_invalid = [bool(self._poison[number]) or self._orders.flaw(number) is not None for number in sent.tolist()]
-        expected_refusals = min(sender.refused, sum(is_invalid))
-        acknowledged = sender.acknowledged + expected_refusals
         lateness_us = np.zeros(0, np.int64) if self._pacer is None else self._pacer.lateness_us
         p50_us, p99_us, max_us = (lateness_percentile_us(lateness_us, share) for share in (0.5, 0.99, 1.0))
         limit_us = lateness_limit_us(self._spec.latency_target_s)
@@ -134,8 +127,8 @@ class Job:
             scheduled=len(self._numbers),
             repeated=self._repeated,
             produced=sender.produced,
-            acknowledged=acknowledged,
-            failed=sender.failed + sender.refused - expected_refusals,
+            acknowledged=sender.acknowledged,
+            failed=sender.failed,
             invalid_orders=len(np.unique(sent[np.array(is_invalid, bool)])),
             interrupted=interrupted,
             started_us=self.started_us,
@@ -147,21 +140,11 @@ class Job:
             lateness_limit_us=limit_us,
             valid=p99_us is not None
             and p99_us <= limit_us
-            and acknowledged == len(self._numbers)
+            and sender.acknowledged == len(self._numbers)
             and first_error is None,
             cpu_s=round(time.process_time(), 3),
             first_error=first_error,
         )
-
-
-def _http_sender(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> Sender:
-    if spec.topology is Topology.PAYMENT_ONLY:
-        raise GeneratorError("TAILPACK_ORDER_URL: a payment-only load has no orders; use a pipeline load or unset it")
-    try:
-        token = secret_in(settings.order_token_file) if settings.order_token_file else ""
-    except OSError as error:
-        raise GeneratorError(f"TAILPACK_ORDER_TOKEN_FILE {settings.order_token_file}: {error.strerror}") from error
-    return HttpSender(settings.order_url, token, pause=pause, settled=settled)
 
 
 def await_start(settings: DriverSettings, pause: Pause) -> int:

@@ -41,7 +41,7 @@ def run(spec: LoadSpec, connection: Connection, settings: DriverSettings) -> Gen
     for number in (signal.SIGTERM, signal.SIGINT):
         gevent.signal_handler(number, stopped.set)
     tame_garbage_collector()
-    job = Job(spec, connection, settings, settled=statistics(environment, settings))
+    job = Job(spec, connection, settings, settled=statistics(environment))
     problem = _port_problem(settings.web_host, settings.web_port, "web page", "WEB_PORT") or _port_problem(
         settings.http_host, settings.http_port, "metrics", "TAILPACK_HTTP_PORT"
     )
@@ -72,14 +72,13 @@ def tame_garbage_collector() -> None:
     gc.set_threshold(100_000, 50, 100)
 
 
-def statistics(environment: Environment, settings: DriverSettings) -> Any:
+def statistics(environment: Environment) -> Any:
     """Return the function that adds each settled event to the response times in Locust's statistics."""
-    kind, name = ("POST", "/orders: send to answer") if settings.order_url else ("kafka", "send to acknowledgement")
 
     def settled(size: int, latency_s: float, error: str | None) -> None:
         environment.events.request.fire(
-            request_type=kind,
-            name=name,
+            request_type="kafka",
+            name="send to acknowledgement",
             response_time=latency_s * 1000,
             response_length=size,
             exception=None if error is None else RuntimeError(error),

@@ -4,7 +4,6 @@ A call that waits in librdkafka's C code would block all greenlets. So no call w
 """
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -42,42 +41,17 @@ Settled = Callable[[int, float, str | None], None]
 """Called when an event is confirmed or has failed: bytes of its value, seconds since its send, error or None."""
 
 
-class Sender(ABC):
-    """Sends the events of one load and counts the outcomes."""
-
-    def __init__(self, pause: Pause, settled: Settled) -> None:
-        self._pause, self._on_settled = pause, settled
-        self.produced = 0
-        self.acknowledged = 0
-        self.refused = 0
-        """Events rejected as invalid. Kafka does not validate, so it rejects none."""
-        self.failed = 0
-        self.first_error: str | None = None
-
-    @abstractmethod
-    def connect(self, partitions: int, deadline_s: float) -> None:
-        """Wait until the target accepts events. Raises GeneratorError."""
-
-    @abstractmethod
-    def send(self, record: Record) -> None:
-        """Start to send one record. Do not wait for its acknowledgement."""
-
-    @abstractmethod
-    def poll(self) -> None:
-        """Process acknowledgements without waiting. Raises GeneratorError if nothing can be sent any more."""
-
-    @abstractmethod
-    def drain(self, deadline_s: float) -> None:
-        """Wait for outstanding acknowledgements. An event that has none at the deadline counts as failed."""
-
-
-class KafkaSender(Sender):
-    """Sends records to one topic."""
+class Sender:
+    """Sends records to one topic and counts the outcomes."""
 
     def __init__(self, connection: Connection, topic: str, linger_ms: float, *, pause: Pause, settled: Settled) -> None:
-        super().__init__(pause, settled)
+        self._pause, self._on_settled = pause, settled
         self._topic = topic
         self._address = connection.bootstrap_servers
+        self.produced = 0
+        self.acknowledged = 0
+        self.failed = 0
+        self.first_error: str | None = None
         self._fatal: KafkaError | None = None
         try:
             own = {"linger.ms": linger_ms, "error_cb": self._on_error}

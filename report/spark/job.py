@@ -1,22 +1,26 @@
 """Report on a run or on files of events, with Spark if it is needed, and write result.json."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+from zlib import crc32
 
+from contracts.topics import Topic
 from report import ReportError, stored
 from report.figures import report_rows
+from report.records import JoinedEvents, Record, event_id
 from report.result import Result
 from report.run_info import EVENTS, RunInfo, load_run
 from report.spark import innermost_cause
 from report.spark.rows import SparkRows
-from report.spark.topics import write_events
 from report.topics import RunReader, gather, report_here
 
 LOG_FILE: Final = "spark.log"
+RECORDS_PER_TASK: Final = 500_000
+"""Records that a task joins in its memory."""
 
 
 def report_run(folder: Path, master: str) -> Result:
@@ -75,3 +79,29 @@ def _spark_errors(folder: Path) -> Iterator[None]:
     except (PySparkException, Py4JError) as failed:
         cause = innermost_cause(failed)
         raise ReportError(f"{folder}: Spark could not read the run ({cause}); see {folder / LOG_FILE}") from failed
+
+
+def write_events(place: Path, refused: Mapping[str, int], *, context: Any, reader: RunReader) -> set[int]:
+    """Read each partition in a task; then one task joins all records of an event. Implements EventWriter."""
+    parts = reader.partitions(reader.events)
+    tasks = max(context.defaultParallelism, -(-reader.count() // RECORDS_PER_TASK))
+    records = context.parallelize(parts, len(parts)).flatMap(partial(_read, reader.folder)).keyBy(event_id)
+    join = partial(_join, topics=reader.events, refused=dict(refused), place=place)
+    return set(records.partitionBy(tasks, _hash).values().mapPartitionsWithIndex(join).collect())
+
+
+def _read(folder: Path, partition: tuple[str, int]) -> Iterator[Record]:
+    return RunReader(folder).records([partition])
+
+
+def _hash(event: str) -> int:
+    return crc32(event.encode(errors="replace"))
+
+
+def _join(
+    task: int, records: Iterator[Record], topics: Mapping[str, Topic], refused: Mapping[str, int], place: Path
+) -> Iterator[int]:
+    joined = JoinedEvents(topics, refused)
+    for record in records:
+        joined.add(record)
+    yield from joined.write(place / f"part-{task}.parquet")

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from contracts.clock import now_us
 from contracts.connection import Connection, secret_in
 from contracts.events import DEMO_TOKEN_KEY, NotificationSent, OrderStatus, PaymentSettled, Status
-from contracts.settings import Rules, Values, required, setting
+from contracts.settings import Rules, Values, must, required, setting
 from contracts.topics import Group, Topic, qualified
 from contracts.validation import InvalidSettingsError
 from partitioners import Partitioner
@@ -35,31 +35,18 @@ def _secret_file_problem(name: str, values: Values) -> str | None:
     return None if is_long_enough else f"must hold {MIN_SECRET_LENGTH} characters or more"
 
 
-def _token_key_problem(values: Values) -> str | None:
-    """Return how to configure a missing or weak key. It is a rule of `demo`, so the message cannot quote the key."""
-    key = values["card_token_key"]
-    if values["demo"] or values["card_token_key_file"] or (len(key) >= MIN_SECRET_LENGTH and key != DEMO_TOKEN_KEY):
-        return None
-    return (
-        f"card tokens need a secret; set TAILPACK_CARD_TOKEN_KEY to {MIN_SECRET_LENGTH} random characters or more, "
-        "TAILPACK_CARD_TOKEN_KEY_FILE to a file that holds them, or TAILPACK_DEMO=true where no card is real"
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class OrderSettings(ServiceSettings):
     """Settings of Order, from TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and the variables of all services."""
 
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
-    partitioner: Partitioner = setting(Partitioner.KG, formerly="grouping")
+    partitioner: Partitioner = setting(Partitioner.KG)
     """Partitioner of `payments.requested`. `explicit`: by the header `partition`, or else by the customer."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """Latency target (W) by which `cg` distinguishes busy partitions."""
-    card_token_key: str = setting("")
-    """Secret for the hash of card numbers, 16 characters or more."""
     card_token_key_file: str = setting("")
-    """File with that secret only, instead of `card_token_key`."""
+    """File with the secret for the hash of card numbers only, 16 characters or more."""
     api_token_file: str = setting("")
     """File with the bearer token for /orders only, 16 characters or more. Empty: no authentication."""
     demo: bool = setting(False)
@@ -67,14 +54,18 @@ class OrderSettings(ServiceSettings):
 
     RULES: ClassVar[Rules] = (
         *((name, partial(_secret_file_problem, name)) for name in ("card_token_key_file", "api_token_file")),
-        ("demo", _token_key_problem),
+        must(
+            "demo",
+            lambda of: of["demo"] or of["card_token_key_file"],
+            f"card tokens need a secret; set TAILPACK_CARD_TOKEN_KEY_FILE to a file of {MIN_SECRET_LENGTH} random "
+            "characters or more, or TAILPACK_DEMO=true where no card is real",
+        ),
     )
 
     @property
     def token_key(self) -> str:
         """The configured key of card tokens."""
-        in_file = secret_in(self.card_token_key_file) if self.card_token_key_file else ""
-        return self.card_token_key or in_file or DEMO_TOKEN_KEY
+        return secret_in(self.card_token_key_file) if self.card_token_key_file else DEMO_TOKEN_KEY
 
 
 def build(connection: Connection, settings: OrderSettings) -> Service:

@@ -25,7 +25,7 @@ class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
     """Number of this replica for `speeds` and `slow_replicas`, from 0."""
     key_order: bool = setting(False)
     """Require that each customer's events stay in order. Partitioners that split keys are then refused."""
-    partitioner: Partitioner = setting(Partitioner.EXPLICIT, formerly="grouping")
+    partitioner: Partitioner = setting(Partitioner.EXPLICIT)
     """Partitioner that Order uses."""
 
     RULES: ClassVar[Rules] = (("partitioner", lambda values: splits_keys(values["key_order"], values["partitioner"])),)

@@ -80,7 +80,6 @@ COMMANDS: Final = (
     ("lesson list", "tailpack.cli.course:list_lessons", "lesson list", LEARN),
     ("lesson open", "tailpack.cli.course:open_lesson", "lesson open 1", LEARN),
     ("lesson check", "tailpack.cli.course:check_lesson", "lesson check 1 lesson_01.py", LEARN),
-    ("dev paper", "tailpack.cli.studies:paper", "dev paper landau --quick", DEV),
     ("dev load", "tailpack.cli.run:load", f"dev load demo {SERVER_OPTION} --namespace mine", DEV),
     ("dev league", "tailpack.cli.course:league", "dev league mine.py --seed SECRET", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
@@ -95,35 +94,21 @@ GROUPS: Final = {
     "show": (LIST, "Show one policy, scenario or setting."),
     "kafka": (KAFKA, "Start and stop an embedded Apache Kafka; `tailpack run` uses it while it runs."),
     "lesson": (LEARN, "Take the ten lessons of the course on event-driven scaling, and check your answers."),
-    "dev": (DEV, "Run benchmarks, reproduce published tables, and run single steps of a run (for maintainers)."),
+    "dev": (DEV, "Run benchmarks, and single steps of a run (for maintainers)."),
     "dev bench": (DEV, "Measure this machine."),
 }
 RENAMED: Final = {
-    # former name: present command; "NAME" means that an argument follows
+    # former name: present command
     "scenarios": "list scenarios",
-    "scenarios NAME": "show scenario",
     "policies": "list policies",
     "replay": "simulate --from",
-    "policies NAME": "show policy",
     "bench": "dev bench",
-    "paper": "dev paper",
     "load": "dev load",
     "jars": "dev jars",
     "league": "dev league",
     "kafka consumer-groups": "kafka groups",
 }
 """Former names, which work for one more release."""
-REMOVED: Final = {
-    "chaos": "make chaos SEEDS=5",
-    "grouping": "tailpack paper consistent-grouping",
-    "metrics": "docs/reference/metrics.md",
-    "packing": "tailpack paper landau",
-    "settings": "tailpack show setting NAME; docs/reference/settings.md lists all",
-    "sla": "tailpack report RUN_DIR; during a run, its live view and /metrics show the share in time",
-    "sweep": "tailpack compare SCENARIO --axis NAME",
-    "taxi": "docs/examples/taxi.py",
-}
-"""Removed commands, and what to use instead."""
 PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Context settings of `kafka groups`, whose options are Kafka's own."""
 
@@ -165,8 +150,7 @@ class RenamedCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Print the new name, and return the context of the command with that name."""
-        named = RENAMED.get(f"{self.path} NAME") if args and not args[0].startswith("-") else None
-        path = named or RENAMED[self.path]
+        path = RENAMED[self.path]
         if not extra.get("resilient_parsing"):
             sys.stderr.write(f"tailpack: `{self.path}` is now `tailpack {path}`\n")
         command: Any = self.root
@@ -186,8 +170,6 @@ class Group(TyperGroup):
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             own = {name: name for name, command in self.commands.items() if not command.hidden}
             elsewhere = {path.rpartition(" ")[2]: path for path, *_, panel in COMMANDS if panel and " " in path}
-            if args[0] in REMOVED and ctx.parent is None:
-                ctx.fail(f"`{args[0]}` was removed; use: {REMOVED[args[0]]}")
             similar = get_close_matches(args[0], own) or get_close_matches(args[0], elsewhere)
             meant = ", ".join(f"'{(own if name in own else elsewhere)[name]}'" for name in similar)
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {meant}?" if meant else ""))
@@ -221,8 +203,7 @@ class Root(Group):
                     groups[" ".join(above[:depth])].add_command(groups[group])
             groups[" ".join(above)].add_command(Command(path, target, example, panel))
         for path in RENAMED:
-            if not path.endswith(" NAME"):
-                groups[path.rpartition(" ")[0]].add_command(RenamedCommand(path, self))
+            groups[path.rpartition(" ")[0]].add_command(RenamedCommand(path, self))
 
 
 app = typer.Typer(

@@ -254,7 +254,6 @@ def _value(text: str) -> Any:
         return text
 
 
-def print_json(value: object, *, indented: bool = False) -> None:
-    """Print an object as JSON on standard output, on one line unless `indented`."""
-    text = msgspec.json.encode(value)
-    sys.stdout.write((msgspec.json.format(text, indent=1) if indented else text).decode() + "\n")
+def print_json(value: object) -> None:
+    """Print an object as one line of JSON on standard output."""
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

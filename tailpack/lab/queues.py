@@ -82,12 +82,11 @@ def spread(
     by which the busiest worker exceeds the mean. The memory is the mean number of workers that a key reached. Above 1,
     the events of a key may overtake each other. Raises ValueError for an unknown partitioner or an invalid number.
     """
-    from studies.grouped_streams import Arrivals, Stream, play  # noqa: PLC0415  compiled code
+    from tailpack.lab.streams import play  # noqa: PLC0415  compiled code
 
     names = [one.value for one in Partitioner if one is not Partitioner.EXPLICIT]
     if partitioner not in names:
         raise InvalidSettingsError([f"partitioner {partitioner} is {unknown_name(partitioner, names)}"])
     if events < 1 or not len(capacities) or not all(0 < one < np.inf for one in capacities):
         raise ValueError("events and each of the capacities must be positive")
-    stream = Stream(events=events, skew=skew, capacities=(tuple(capacities),), seed=seed)
-    return play(Arrivals(stream), Partitioner(partitioner))
+    return play(Partitioner(partitioner), events=events, skew=skew, capacities=capacities, seed=seed)

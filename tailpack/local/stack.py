@@ -20,7 +20,6 @@ from contracts.connection import Connection
 from contracts.validation import as_environment
 from loadgen.children import STOP_DEADLINE_S, Child, python_module
 from loadgen.spec import LoadSpec, Topology
-from tailpack.errors import TailpackError
 from tailpack.local.ports import free_port
 
 HEALTH_TIMEOUT_S: Final = 1.0
@@ -95,7 +94,6 @@ class Stack:
             self.start_services()
         load_file = self.folder / "load.json"
         load_file.write_bytes(msgspec.json.encode(spec))
-        by = {"ORDER_URL": self._order_url()} if self.scenario.load.entry == "http" else {}
         settings = {
             "LOAD_FILE": str(load_file),
             "OUT_DIR": str(self.folder),
@@ -105,15 +103,7 @@ class Stack:
         for part in range(1, load_workers + 1):
             name = "locust" if load_workers == 1 else f"locust-{part}"
             page = {"WEB_PORT": str(web_port)} if web_port is not None and part == 1 else {}
-            self.load_parts.append(self._start(name, "loadgen.drivers", settings | by | page | {"PART": str(part)}))
-
-    def _order_url(self) -> str:
-        """Return the address of the local Order service, or else of the one that the environment names."""
-        if "order" in self.ports:
-            return f"http://127.0.0.1:{self.ports['order']}"
-        if elsewhere := self.environ.get("TAILPACK_ORDER_URL", ""):
-            return elsewhere
-        raise TailpackError("load.entry = 'http' needs an Order service that runs elsewhere; set TAILPACK_ORDER_URL")
+            self.load_parts.append(self._start(name, "loadgen.drivers", settings | page | {"PART": str(part)}))
 
     def start_services(self) -> None:
         """Start every service of the topology, and the autoscaler, which starts the replicas."""

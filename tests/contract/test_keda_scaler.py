@@ -5,14 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from http_answer import http_answer
 from kafka_helpers import DEADLINE_S, create_topics, wait_for
 
 from autoscaler.live.plan_log import PlanLog
@@ -58,12 +57,8 @@ class Scaler:
         return float(one.metricValueFloat)
 
     def health(self) -> tuple[int, dict[str, Any]]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._http_port}/healthz", timeout=DEADLINE_S) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.loads(error.read())
+        code, text = http_answer(f"http://127.0.0.1:{self._http_port}/healthz")
+        return code, json.loads(text)
 
 
 @contextmanager

@@ -1,11 +1,10 @@
 """The policy's compiler fails on this machine: every output reports it, and a fallback scales the group."""
 
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
-from kafka_helpers import DEADLINE_S, create_topics, produce, wait_for
+from http_answer import http_answer
+from kafka_helpers import create_topics, produce, wait_for
 from live_autoscaler import PARTITIONS, TESTS, Autoscaler
 
 from contracts.topics import Topic
@@ -25,12 +24,12 @@ def test_a_failing_policy_is_unhealthy_and_a_fallback_scales_the_group(
         autoscaler.wait_for_plan(1)
 
         def is_unhealthy() -> bool:
-            status, body = health(autoscaler)
+            status, body = http_answer(f"http://127.0.0.1:{autoscaler.port}/healthz")
             return status == 503 and "cannot cache: read-only file system" in body
 
         wait_for(is_unhealthy, "/healthz reports the failing policy")
-        with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/metrics", timeout=DEADLINE_S) as metrics:
-            assert b'tailpack_condition{type="policy"} 1.0' in metrics.read()
+        metrics = http_answer(f"http://127.0.0.1:{autoscaler.port}/metrics")[1]
+        assert 'tailpack_condition{type="policy"} 1.0' in metrics
 
         for partition in range(PARTITIONS):
             produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"{}"] * 500, partition=partition)
@@ -45,12 +44,3 @@ def test_a_failing_policy_is_unhealthy_and_a_fallback_scales_the_group(
     assert code == 0
     assert "policy: unhealthy: tail-aware failed" in output
     assert len(output.splitlines()) < 10, "printed once, not at each tick"
-
-
-def health(autoscaler: Autoscaler) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/healthz", timeout=DEADLINE_S) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code, refused.read().decode()

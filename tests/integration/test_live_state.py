@@ -13,7 +13,7 @@ from kafka_helpers import wait_for
 from live_run import start_run
 
 pytestmark = pytest.mark.kafka
-OTHERS = ["algorithm-2", "keda-hpa", "overprovisioned"]
+OTHERS = ["tail-aware", "keda-hpa", "overprovisioned"]
 
 
 def test_the_page_of_a_run_ends_with_the_totals_of_its_report(kafka: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A load that several processes share, and a load that Locust's own command line starts: every event is sent once."""
+"""A load that several processes share: every event is sent once."""
 
 import os
 import signal

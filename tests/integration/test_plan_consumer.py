@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import urllib.error
-import urllib.request
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +14,7 @@ from aiokafka.errors import IllegalGenerationError, RequestTimedOutError
 from aiokafka.protocol.commit import OffsetCommitRequest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
+from http_answer import http_answer
 from kafka_helpers import read_all, wait_for
 from plan_consumers import DEADLINE_S, Playground, running, until
 from prometheus_client import CollectorRegistry
@@ -186,11 +185,7 @@ def test_health_and_metrics_are_available_in_the_program_and_over_http(ground: P
     port = free_port()
 
     def page(path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+        return http_answer(f"http://127.0.0.1:{port}/{path}")
 
     async def story() -> None:
         options = Options(http_port=port, handler_timeout_s=0.2, retry_backoff_s=0.05, attempts=1000)

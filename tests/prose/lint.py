@@ -9,8 +9,6 @@ import ast
 import re
 import subprocess
 import sys
-import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -23,11 +21,7 @@ from markdown_it import MarkdownIt
 from tailpack.cli.main import RenamedCommand, app
 
 ROOT = Path(__file__).parents[2]
-ALLOWED = Path(__file__).with_name("errors.toml")
 LEVELS = ["error", "warning", "suggestion"]
-BY_HAND = ("consumer-api", "glossary", "guarantees", "lab", "security")
-GENERATED = re.compile(rf"docs/(reference/(?!{'|'.join(BY_HAND)})[a-z-]+|project/code-tour)\.md")
-"""Pages that a program prints. They are linted too, because some of their sentences are not docstrings."""
 HAVE_COMMENTS = {".py", ".toml", ".sh", ".yml", ".yaml", ""}
 COMMENT = re.compile(r"(?<!\S)# .*(?:\n[ \t]*# .*)*")
 COMMENT_SIGN = re.compile(r"^[ \t]*# (?:noqa: [A-Z0-9, ]+|fmt: skip|shellcheck .*)?", re.MULTILINE)
@@ -155,51 +149,17 @@ def lint(texts: Iterable[Block]) -> list[Hit]:
     return sorted(hit for text in texts for rule in RULES for hit in rule.hits(text))
 
 
-def group(place: str) -> str:
-    """Return the line of errors.toml that counts the errors of a place."""
-    if place.startswith("tailpack "):
-        return "help"
-    if GENERATED.fullmatch(place):
-        return "docs/generated"
-    return place.rpartition("/")[0].partition("/")[0].strip(".") or "root"
-
-
-def compare(hits: list[Hit], *, lower: bool) -> int:
-    """Print the errors of each group beside the allowed number. Return 1 if a group has more, else 0."""
-    text = ALLOWED.read_text(encoding="utf-8")
-    found = {name: Counter[str]() for name in tomllib.loads(text)["errors"]}
-    for one in hits:
-        if one.level == "error":
-            found.setdefault(group(one.place), Counter())[one.rule] += 1
-    if lower:
-        line = re.compile(r'^"(.+)" = (\d+)$', re.MULTILINE)
-        text = line.sub(lambda one: f'"{one[1]}" = {min(int(one[2]), found[one[1]].total())}', text)
-        ALLOWED.write_text(text, encoding="utf-8")
-    allowed = Counter(tomllib.loads(text)["errors"])
-    for name, rules in found.items():
-        listed = ", ".join(f"{rule} {number}" for rule, number in rules.most_common())
-        sys.stdout.write(f"{name:15}{rules.total():5} errors,{allowed[name]:5} allowed  {listed}\n")
-    grown = [name for name, rules in found.items() if rules.total() > allowed[name]]
-    if grown:
-        sys.stderr.write(f'More errors than allowed: `make words FILES="{" ".join(grown)}"` lists them.\n')
-    return int(bool(grown))
-
-
 def main() -> int:
-    """Print the hits in some places, or compare all groups with errors.toml. Return the exit status."""
+    """Print each hit in some places, or everywhere. Return 1 if there is one, else 0."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("places", nargs="*", help="files, folders or `help`: print each hit in them")
+    parser.add_argument("places", nargs="*", help="files, folders, or `tailpack` for the help of commands")
     parser.add_argument("--level", choices=LEVELS, default="error", help="the least serious level that is printed")
-    parser.add_argument("--lower", action="store_true", help="lower the numbers of errors.toml to those of today")
     given = parser.parse_args()
-    hits = lint(blocks())
-    if not given.places:
-        return compare(hits, lower=given.lower)
+    levels, places = LEVELS[: LEVELS.index(given.level) + 1], tuple(given.places) or ""
+    hits = [one for one in lint(blocks()) if one.level in levels and one.place.startswith(places)]
     for one in hits:
-        is_meant = group(one.place) in given.places or one.place.startswith(tuple(given.places))
-        if is_meant and LEVELS.index(one.level) <= LEVELS.index(given.level):
-            sys.stdout.write(f"{one.place}:{one.line}: {one.rule}: {one.message}\n")
-    return 0
+        sys.stdout.write(f"{one.place}:{one.line}: {one.rule}: {one.message}\n")
+    return int(bool(hits))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import subprocess
-import urllib.error
-import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 import yaml
+from http_answer import http_answer
 from kafka_helpers import wait_for
 
 from autoscaler.live.launchers.pods import pod_of
@@ -86,14 +85,8 @@ class Deployed(Namespace):
 
 
 def _asked(url: str, body: bytes | None, headers: dict[str, str] | None) -> tuple[int, Any]:
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"} | (headers or {}))  # noqa: S310
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 loopback
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as refused:
-        return refused.code, json.load(refused)
-    except OSError:
-        return 0, None
+    code, text = http_answer(url, body, {"Content-Type": "application/json"} | (headers or {}), timeout_s=10)
+    return code, json.loads(text) if code else None
 
 
 def api_server() -> psutil.Process:

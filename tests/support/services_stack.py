@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from http_answer import http_answer
 from kafka_helpers import create_topics, produce, read_all, wait_for
 
 from contracts.events import PaymentRequested, PaymentSettled
@@ -104,14 +103,8 @@ class Stack:
 
     def get(self, service: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
         """Return status code and JSON of an HTTP call. The code is 0 if no process listens."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.ports[service]}{path}", body, headers)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 loopback
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as refused:
-            return refused.code, json.load(refused)
-        except OSError:
-            return 0, None
+        code, text = http_answer(f"http://127.0.0.1:{self.ports[service]}{path}", body, headers)
+        return code, json.loads(text) if code else None
 
     def place(self, body: bytes, **headers: str) -> tuple[int, Any]:
         return self.get("order", "/orders", body, **{"Content-Type": "application/json"} | headers)

@@ -6,7 +6,7 @@ from pathlib import Path
 from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
 ROOT = Path(__file__).parents[2]
-OURS = ("contracts", "partitioners", "tailpack", "services", "autoscaler", "loadgen", "report", "bench", "studies")
+OURS = ("contracts", "partitioners", "tailpack", "services", "autoscaler", "loadgen", "report", "bench")
 
 
 def test_imports_follow_the_contracts(tmp_path, capsys, monkeypatch):

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from small_report import small_run
 from stored_runs import event_rows
 
-from autoscaler.keda.settings import KedaSettings
+from autoscaler.keda.scaler import KedaSettings
 from autoscaler.live.launchers.processes import read_pid_files
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.start import read as read_config

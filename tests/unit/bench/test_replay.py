@@ -92,19 +92,6 @@ def change(folder, **values):
     msgspec.structs.replace(RunInfo.load(folder), **values).save(folder)
 
 
-def test_a_run_with_former_names_and_removed_settings_can_be_replayed(folder: Path) -> None:
-    info = RunInfo.load(folder)
-    payment = {**info.section("payment"), "delivery": "eager", "classes": "", "rates_alike": False}
-    load = {**info.section("load"), "grouping": "explicit"}
-    payment.pop("rebalance_protocol", None)
-    load.pop("partitioner", None)
-    before = msgspec.structs.replace(info, scenario=info.scenario | {"payment": payment, "load": load})
-    assert scenario_of(before, None, {}) == scenario_of(info, None, {"payment.rebalance_protocol": "eager"})
-    assert before.section("payment")["rebalance_protocol"] == "eager"
-    with pytest.raises(InvalidSettingsError, match="classes"):
-        scenario_of(before, None, {"payment.classes": "fast"})
-
-
 def test_other_policies_are_simulated_on_the_events_of_a_live_or_simulated_run(folder: Path, tmp_path: Path) -> None:
     found = simulate_other_policies(folder)
     assert [one.policy for one in found] == [policy for policy in OTHER_POLICIES if policy != "algorithm-2"]

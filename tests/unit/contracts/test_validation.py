@@ -32,10 +32,8 @@ class Pump(Settings):
     """Duration of a stroke."""
     pauses_s: tuple[float, ...] = setting(())
     """Pauses between strokes."""
-    inlet: str = setting("", known=("", "north", "south"), formerly="intake")
+    inlet: str = setting("", known=("", "north", "south"))
     """Side of the inlet."""
-
-    REMOVED = {"oil": ""}  # noqa: RUF012
 
     RULES = (("pressure_bar", _gently),)
 
@@ -80,19 +78,3 @@ def test_an_invalid_duration_is_refused_with_examples() -> None:
     (unreadable,), (short,) = (problems_of({"name": "a", "stroke_s": text}) for text in ("5 days", "0.1ms"))
     assert "500ms, 25s or 2m" in unreadable
     assert "at least 0.001 s, at most 86400 s" in short
-
-
-def test_a_former_name_is_accepted_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    warnings: list[tuple[str, ...]] = []
-    monkeypatch.setattr("contracts.validation._log.warning", lambda _, *names: warnings.append(names))
-    for _ in range(2):
-        assert parse({"name": "a", "intake": "north"}, Pump).inlet == "north"
-    assert warnings == [("intake", "inlet")]
-    assert parse({"name": "a", "intake": "north", "inlet": "south"}, Pump).inlet == "south", "the present name wins"
-    assert from_environment({"TAILPACK_NAME": "a", "TAILPACK_INTAKE": "north"}, Pump).inlet == "north"
-    assert from_environment({"TAILPACK_NAME": "a"}, Pump, {"intake": "south"}).inlet == "south"
-
-
-def test_a_removed_setting_is_ignored_with_its_former_default_and_refused_otherwise() -> None:
-    assert parse({"name": "a", "oil": ""}, Pump) == Pump(name="a")
-    assert problems_of({"name": "a", "oil": "olive"}) == ["oil: was removed"]

@@ -4,12 +4,9 @@ import ast
 import re
 import tomllib
 from pathlib import Path
-from runpy import run_path
 
 import pytest
 from follow import DOCS, ROOT, TAGS, Reader, blocks
-
-from bench.benchmark import Tools, run
 
 TEXT = """# A page
 
@@ -59,13 +56,6 @@ def test_no_block_is_left_out_by_its_tag_language_or_indent(page: Path) -> None:
     assert {tag for one in blocks(page) for tag in one.tags if not TAGS.fullmatch(tag)} == set()
     assert {one.language for one in blocks(page)} <= LANGUAGES
     assert re.findall(r"^ +```\w.*", page.read_text("utf-8"), re.MULTILINE) == []
-
-
-def test_the_benchmark_of_contributing_runs(tmp_path: Path) -> None:
-    (example,) = (one.text for one in blocks(ROOT / "CONTRIBUTING.md") if one.language == "python")
-    (tmp_path / "sleep.py").write_text(example)
-    outcome = run(run_path(str(tmp_path / "sleep.py"))["Sleep"](), Tools(kafka=pytest.fail, announce=lambda **_: None))
-    assert [row["requested_ms"] for row in outcome.rows] == [1, 10]
 
 
 PACKAGES = tomllib.loads((ROOT / "tests" / "unit" / "budgets.toml").read_text("utf-8"))["lines"]

@@ -8,7 +8,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from autoscaler.keda.settings import KedaSettings
+from autoscaler.keda.scaler import KedaSettings
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.logs import LogSettings

@@ -26,7 +26,7 @@ def load(**changes: object) -> LoadSpec:
         ({"workload": "w1-skew9", "partitions": 9}, "split: 'random' contradicts the partition table"),
         ({"workload": "w1-skew9", "split": "table"}, "partitions: 5 contradicts w1-skew9, which is made for 9"),
         (
-            {"workload": "w1-skew9", "split": "table", "partitions": 9, "partitioner": "key"},
+            {"workload": "w1-skew9", "split": "table", "partitions": 9, "partitioner": "kg"},
             "partitioner: 'kg' would ignore",
         ),
         ({"invalid_share": 0.1}, "invalid_share: must be 0 in payment-only runs"),

@@ -3,12 +3,11 @@
 import json
 import logging
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from http_answer import http_answer
 from kafka_helpers import wait_for
 
 from autoscaler.live.launcher import LauncherError
@@ -47,13 +46,7 @@ class StandbyProcess:
         self.thread.start()
 
     def get(self, path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-        except OSError:
-            return 0, ""
+        return http_answer(f"http://127.0.0.1:{self.port}{path}", timeout_s=10)
 
 
 @pytest.fixture

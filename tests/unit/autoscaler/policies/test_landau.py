@@ -20,22 +20,22 @@ def owned(decision):
 
 
 def test_it_packs_unowned_partitions_at_once_and_all_at_each_interval():
-    policy = landau(packer="BFD")
+    policy = landau(packer="MBF")
 
     first = policy.decide(seen([100, 60, 40], replicas=1, owned=[], at_s=0))
     assert (first.action, owned(first)) == (Action.UP, {"payment-0": [0, 2], "payment-1": [1]})
-    assert "3 of 3 partitions have no owner (0, 1, 2), packed by BFD" in first.reason
+    assert "3 of 3 partitions have no owner (0, 1, 2), packed by MBF" in first.reason
 
     for at_s in (1, 15, 29.9):
         later = policy.decide(seen([100, 60, 40], replicas=2, owned=[0, 1, 0], at_s=at_s))
         assert later.action is Action.NO_CHANGE
     assert "the next packing is in 0.1 s" in later.reason
     due = policy.decide(seen([100, 60, 40], replicas=2, owned=[0, 1, 0], at_s=30))
-    assert due.reason.startswith("30 s since the last packing, packed by BFD")
+    assert due.reason.startswith("30 s since the last packing, packed by MBF")
 
 
 def test_write_speeds_are_averages_over_the_window():
-    policy = landau(packer="FFD", interval_s=1)
+    policy = landau(packer="MBF", interval_s=1)
     for second in range(40):
         policy.decide(seen([100, 40], replicas=1, at_s=second))
 

@@ -140,17 +140,22 @@ async def test_leaving_without_a_commit_reports_the_partition_as_lost(monkeypatc
     assert s.group.take_log() == ["released [1]", "lost [0]"]
 
 
-async def test_a_loss_during_a_release_is_announced_afterwards_for_the_other_partitions():
-    s = Harness()
-    await s.rebalance(1, 0, 1)
-    gate = asyncio.Event()
-    record = s.record("released")
+def gated(s: Harness, call: str) -> asyncio.Event:
+    """Let the listener of `call` wait for the returned event."""
+    gate, record = asyncio.Event(), s.record(call)
 
     async def slow(partitions) -> None:
         await gate.wait()
         await record(partitions)
 
-    s.handover.calls.listeners = replace(s.handover.calls.listeners, on_partitions_released=slow)
+    s.handover.calls.listeners = replace(s.handover.calls.listeners, **{f"on_partitions_{call}": slow})
+    return gate
+
+
+async def test_a_loss_during_a_release_is_announced_afterwards_for_the_other_partitions():
+    s = Harness()
+    await s.rebalance(1, 0, 1)
+    gate = gated(s, "released")
     s.group.take_log()
     pending = asyncio.ensure_future(s.rebalance(2, 1))
     await eventually(lambda: s.queues.owned_partitions == {1})
@@ -242,14 +247,7 @@ async def test_a_loss_while_offsets_are_queried_takes_no_partition():
 
 async def test_a_loss_while_a_listener_loads_state_is_announced_afterwards():
     s = Harness()
-    gate = asyncio.Event()
-    record = s.record("taken")
-
-    async def slow(partitions) -> None:
-        await gate.wait()
-        await record(partitions)
-
-    s.handover.calls.listeners = replace(s.handover.calls.listeners, on_partitions_taken=slow)
+    gate = gated(s, "taken")
     pending = asyncio.ensure_future(s.rebalance(1, 0))
     for _ in range(5):
         await asyncio.sleep(0)

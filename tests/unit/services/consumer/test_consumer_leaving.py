@@ -8,6 +8,18 @@ from consumer_fakes import MembershipHarness as Harness
 
 from contracts.progress import ReplicaState
 
+
+async def alone(*partitions: int, served: int = 0, is_eager: bool = False) -> Harness:
+    """Return a replica that owns partitions without a plan, and has served events of partition 0."""
+    s = Harness(is_eager=is_eager)
+    await s.me._follow_plan(None)
+    await s.rebalance(1, 0, *partitions)
+    if served:
+        s.serve(0, served)
+    s.take_log()
+    return s
+
+
 # Drained by a plan
 
 
@@ -67,10 +79,7 @@ async def test_a_stopping_replica_serves_until_others_have_taken_over():
 
 
 async def test_a_stopping_replica_leaves_if_no_other_can_take_over():
-    s = Harness()
-    await s.me._follow_plan(None)
-    await s.rebalance(1, 0, 0)
-    s.take_log()
+    s = await alone(0)
     stopping = asyncio.ensure_future(s.me.drain(5.0))
     await eventually(lambda: s.group.log == ["rejoin"])
     await s.rebalance(2, 0, 0)
@@ -95,21 +104,13 @@ async def test_a_drain_during_a_rebalance_is_announced_in_the_next_one():
 
 
 async def test_a_stopping_replica_leaves_at_the_deadline_after_a_commit():
-    s = Harness()
-    await s.me._follow_plan(None)
-    await s.rebalance(1, 0, 0)
-    s.serve(0, 2)
-    s.take_log()
+    s = await alone(0, served=2)
     await s.me.drain(0.01)
     assert s.take_log() == ["rejoin", "commit {0: 2}", "released [0]", "leave"]
 
 
 async def test_an_abandoning_replica_gets_no_partitions_from_a_late_rebalance():
-    s = Harness()
-    await s.me._follow_plan(None)
-    await s.rebalance(1, 0, 0)
-    s.serve(0, 2)
-    s.take_log()
+    s = await alone(0, served=2)
     await s.me.abandon()
     assert s.take_log() == ["lost [0]"]
     assert s.me.state is ReplicaState.STOPPING
@@ -119,18 +120,13 @@ async def test_an_abandoning_replica_gets_no_partitions_from_a_late_rebalance():
 
 @pytest.mark.parametrize("is_eager", [True, False])
 async def test_a_replica_without_partitions_or_an_eager_one_leaves_at_once(is_eager):
-    s = Harness(is_eager=is_eager)
-    await s.me._follow_plan(None)
-    await s.rebalance(1, 0, *([0] if is_eager else []))
-    s.take_log()
+    s = await alone(*([0] if is_eager else []), is_eager=is_eager)
     await asyncio.wait_for(s.me.drain(60.0), 1)
     assert s.take_log() == (["released [0]", "leave"] if is_eager else ["leave"])
 
 
 async def test_a_stopping_replica_never_joins_again():
-    s = Harness()
-    await s.me._follow_plan(None)
-    await s.rebalance(1, 0)
+    s = await alone()
     await s.me.leave(ReplicaState.STOPPING)
     s.take_log()
     await s.plan(1, "me")

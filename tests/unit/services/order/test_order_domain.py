@@ -51,7 +51,7 @@ def test_a_customer_always_goes_to_the_same_partition(customer: str, partitions:
 
 
 def test_the_load_keyed_the_partition_only_with_the_explicit_partitioner() -> None:
-    explicit, keyed = Routing(Partitioner.EXPLICIT, 9), Routing(Partitioner("key"), 9)
+    explicit, keyed = Routing(Partitioner.EXPLICIT, 9), Routing(Partitioner("kg"), 9)
     assert explicit.partition("ada", 5) == 5
     assert keyed.partition("ada", 5) == keyed.partition("ada", None) == 3
     with pytest.raises(ValueError, match="header partition is 9; partitions are 0 to 8"):

@@ -78,4 +78,4 @@ def test_key_order_refuses_a_partitioner_that_splits_keys() -> None:
     environ = {"TAILPACK_REPLICA": "p", "TAILPACK_KEY_ORDER": "true", "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
     with pytest.raises(InvalidSettingsError, match=r"TAILPACK_PARTITIONER.*'ch' does not keep the order of a key"):
         read_settings({**environ, "TAILPACK_PARTITIONER": "ch"}, ReplicaSettings)
-    assert read_settings({**environ, "TAILPACK_GROUPING": "key"}, ReplicaSettings)[1].partitioner is Partitioner.KG
+    assert read_settings({**environ, "TAILPACK_PARTITIONER": "kg"}, ReplicaSettings)[1].partitioner is Partitioner.KG

@@ -1,1 +1,0 @@
-"""Studies that reproduce published tables. Only `tailpack dev paper` imports them."""

@@ -21,7 +21,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     arrival_rate: Number
     lag: Whole
     owner: str | None
-    oldest_s: Number = 0.0
+    oldest_s: Number | None = None
 
 
 class PlanAlternative(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,13 +1,15 @@
 """Simulate a finished live run with its events and measured times, and compare the result with the live figures.
 
 The measured times are the service rate (μ), the pause of a moved partition, the start-up time and the tick offset.
-`python -m bench.replay RUN_DIR` prints the figures of other policies on the load of a run, as lines of JSON.
+`python -m bench.replay RUN_DIR` prints the figures of other policies on the load of a run, as lines of JSON. If that is
+impossible, the last line is {"error": why}.
 """
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
-from bench import BenchError
+from bench import BenchError, reason
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, STAGES
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
@@ -163,7 +165,8 @@ class SoFar(msgspec.Struct, frozen=True, kw_only=True):
 class Replay:
     """Simulates the load of a run with other settings. Raises BenchError if that is impossible.
 
-    A live run with a report is simulated with its events and measured times, any other run with those of its scenario.
+    A live run with a report, and events without a scenario, are simulated with their events and measured times; any
+    other run with those of its scenario.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -188,14 +191,18 @@ class Replay:
         return recorded, measure(recorded)
 
     def run(self, changes: Mapping[str, Any]) -> tuple[Run, SimulationResult, NDArray[np.int64]]:
-        """Return the run, its figures, and the number of events until the end of each second."""
+        """Return the run, its figures, and the number of events until the end of each second.
+
+        Events that arrived after the run's duration count in its last second.
+        """
         try:
             recorded, measured = self._recorded or (None, None)
             scenario = scenario_of(self.info, measured, changes)
             if recorded is not None:
                 run, result = simulate_again(recorded, scenario)
-                second = np.maximum(0, recorded.served["handed_us"]) // SECOND_US
-                return run, result, np.cumsum(np.bincount(second, minlength=int(self.info.duration_s)))
+                seconds = max(1, ceil(self.info.duration_s))
+                second = np.clip(recorded.served["handed_us"] // SECOND_US, 0, seconds - 1)
+                return run, result, np.cumsum(np.bincount(second, minlength=seconds))
             sent = build_events(scenario)
             _check_size(sent.events)
             if self.info.world == "simulated" and sent.events != self.info.events_scheduled:
@@ -209,6 +216,7 @@ class Replay:
         """Return the figures at the end of each step. changes: dotted key → value that overrides a setting."""
         run, result, events = self.run(changes)
         step_s = -(-len(events) // MAX_STEPS)
+        run_s = self.info.duration_s or len(events)
         ends_s = [*range(step_s, len(events), step_s), len(events)]
         target_s = changes.get("target.latency_target_s", self.info.latency_target_s)
         late = np.concatenate([[0], np.cumsum(run.latency_us > round(target_s * 1e6))])
@@ -218,8 +226,8 @@ class Replay:
         return SoFar(
             policy=result.policy,
             step_s=step_s,
-            in_time=np.round(share, 6).tolist(),
-            replica_minutes=[round(replica_minutes(run.requested, 0, end_s), 3) for end_s in ends_s],
+            in_time=(np.floor(share * 1e6 + 1e-6) / 1e6).tolist(),  # never rounded up to the SLO
+            replica_minutes=[round(replica_minutes(run.requested, 0, min(end_s, run_s)), 3) for end_s in ends_s],
         )
 
 
@@ -365,5 +373,6 @@ if __name__ == "__main__":
         for name in replay_of.other_policies:
             sys.stdout.buffer.write(msgspec.json.encode(replay_of.so_far({"autoscaler.policy": name})) + b"\n")
             sys.stdout.buffer.flush()
-    except BenchError as failed:
-        sys.exit(str(failed))
+    except Exception as failed:  # the live page shows why
+        sys.stdout.buffer.write(msgspec.json.encode({"error": reason(failed)}) + b"\n")
+        sys.exit(1)

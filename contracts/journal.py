@@ -21,7 +21,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     arrival_rate: Number
     lag: Whole
     owner: str | None
-    oldest_s: Number = 0.0
+    oldest_s: Number | None = None
 
 
 class PlanAlternative(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,15 +153,15 @@ class JournalEncoder:
         self._last = None
 
     def _tick(self, tick: TickRecord) -> bytes:
-        last, self._last = self._last, tick
+        last, self._last = self._last, msgspec.structs.replace(tick, comparison="")
         if last is not None and len(last.partitions) == len(tick.partitions) and self._changes < self._whole:
             changed = tuple(now for now, before in zip(tick.partitions, last.partitions, strict=True) if now != before)
             values = msgspec.structs.asdict(tick) | {"partitions": changed}
             record = msgspec.json.encode(TickChanges(**values, since_us=last.at_us))
-            self._changes += len(record)
+            self._changes += len(record) - len(tick.comparison)  # a full tick would not have saved it
         else:
             record = msgspec.json.encode(tick)
-            self._whole, self._changes = len(record), 0
+            self._whole, self._changes = len(record) - len(tick.comparison), 0
         return record
 
 

@@ -90,7 +90,7 @@ class Run:
         self._phase = "starting"
         self._pages = contextlib.ExitStack()
         self._others: list[dict[str, Any]] = []
-        """Figures of the load so far under other policies, as they are simulated."""
+        """Figures of the load so far under other policies, as they are simulated; {"error": why} if they are not."""
 
     def execute(self) -> Path:
         """Perform the live run; return its folder. Raises TailpackError, or KeyboardInterrupt after all has stopped."""
@@ -205,6 +205,8 @@ class Run:
             for end in (child.wait, child.kill):  # the last one is called first
                 self._pages.callback(end)
             threading.Thread(target=self._read_others, args=(child.stdout,), daemon=True).start()
+            # a session has its own priority, which hides that of its processes if sched_autogroup is on
+            Path(f"/proc/{child.pid}/autogroup").write_text(LOWEST_PRIORITY, encoding="ascii")
 
     def _read_others(self, lines: IO[bytes]) -> None:
         with lines, contextlib.suppress(msgspec.DecodeError):  # the last line may be cut

@@ -20,7 +20,7 @@ from rich.console import Console
 from autoscaler.page.feed import html_answer
 from autoscaler.page.snapshot import difference, snapshot
 from autoscaler.page.state import LiveState
-from bench import BenchError
+from bench import BenchError, reason
 from contracts.pages import Answer, PortTakenError, WebServer, http_error, not_found
 from contracts.validation import DECODE_ERRORS
 from report.run_info import EVENTS, RunInfo, load_run
@@ -198,9 +198,9 @@ class Simulations:
         return [one for one in found if "error" not in one]
 
     def _simulate(self, asked: dict[str, int]) -> dict[str, Any]:
-        from bench.replay import Replay  # noqa: PLC0415  compiled code only where something is simulated
-
         try:
+            from bench.replay import Replay  # noqa: PLC0415  compiled code only where something is simulated
+
             self._replay = self._replay or Replay(self._folder)
             info, others = self._replay.info, self._replay.other_policies
             changes: dict[str, Any] = {}
@@ -219,8 +219,8 @@ class Simulations:
             if "startup_ms" in asked:
                 changes["simulation.startup_s"] = asked["startup_ms"] / 1e3
             return msgspec.to_builtins(self._replay.so_far(changes))  # type: ignore[no-any-return]
-        except BenchError as error:
-            return {"error": str(error)}
+        except Exception as error:  # an answer that is missing is requested again
+            return {"error": reason(error)}
 
 
 class Viewer:

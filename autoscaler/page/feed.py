@@ -122,7 +122,9 @@ class EntryFeed:
         while len(self._waiting) > MAX_ENTRIES or (self._cells > MAX_PARTITION_STATES and len(self._waiting) > 2):
             oldest = self._waiting.popleft()
             self._cells -= _cells_of(oldest)
-            if not isinstance(oldest, TickRecord):  # the next tick repeats what a tick says, but not this
+            if isinstance(oldest, TickRecord):  # the next tick repeats what it says, but not its cost
+                self._state.count_cost(oldest)
+            else:
                 self._state.record_entry(oldest)
 
     def _read(self) -> dict[str, Any]:

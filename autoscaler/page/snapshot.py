@@ -17,7 +17,7 @@ MAX_MOVES: Final = 50
 
 
 def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
-    """Return the state at a time. No value is None, because a merge patch removes a key by None.
+    """Return the state at a time. No key has the value None, because a merge patch removes it.
 
     more: further keys, such as title and phase.
     """
@@ -50,13 +50,13 @@ def snapshot(state: LiveState, now_us: int, **more: Any) -> dict[str, Any]:
 
 
 def _partitions(state: LiveState) -> dict[str, list[Any]]:
-    """Return partition → owner, arrival rate, lag, and age of its oldest waiting event in ms."""
+    """Return partition → owner, arrival rate, lag, and age of its oldest waiting event in ms (None: unknown)."""
     loads = {one.partition: one for one in state.tick.partitions} if state.tick else {}
     rows: dict[str, list[Any]] = {}
     for number, owner in sorted(state.owners.items()):
         load = loads.get(number)
-        seen = [round(load.arrival_rate, 1), load.lag, round(load.oldest_s * 1e3)] if load else [0.0, 0, 0]
-        rows[str(number)] = [owner, *seen]
+        age_ms = None if load is None or load.oldest_s is None else round(load.oldest_s * 1e3)
+        rows[str(number)] = [owner, *((round(load.arrival_rate, 1), load.lag) if load else (0.0, 0)), age_ms]
     return rows
 
 

@@ -89,6 +89,10 @@ class LiveState:
         begin_us, end_us = max(self.newest.at_us, self.counted_us[0]), min(now_us, self.counted_us[1])
         return self.cost_s + self.newest.requested_replicas * max(0, end_us - begin_us) / 1e6
 
+    def count_cost(self, tick: TickRecord) -> None:
+        """Add the cost until a tick, and keep the tick as the newest."""
+        self.cost_s, self.newest = self.cost_at(tick.at_us), tick
+
     def record_latency(self, done_us: int, latency_s: float) -> None:
         """Record one latency."""
         self.done += 1
@@ -137,7 +141,7 @@ class LiveState:
         self.decisions.record(entry)
 
     def _record_tick(self, tick: TickRecord) -> None:
-        self.cost_s, self.newest = self.cost_at(tick.at_us), tick
+        self.count_cost(tick)
         if not tick.partitions:
             return
         self.tick = tick

@@ -1,7 +1,8 @@
 """Answer the three main questions about a run: how much of the error budget it used, why, and what would do better."""
 
-import re
+import shlex
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
@@ -17,8 +18,7 @@ MIN_STARVED_SHARE: Final = 0.1
 """If all cores were busy for at least this share of a run that did not meet its SLO, the report warns of it."""
 TABLE_STYLE: Final[dict[str, Any]] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0)}
 """Style of tables on the terminal."""
-OWN_OPTIONS: Final = re.compile(r" --(policy|out)[ =]\S+")
-"""Options of a run's command that a run under another policy replaces."""
+NO_SCENARIO: Final = "Events without a scenario cannot be simulated under other policies."
 FORESIGHTED: Final = "overprovisioned"
 """A policy that knows the peak in advance, so it cannot run on new events."""
 Bar = tuple[str, str, float, str]
@@ -87,7 +87,7 @@ def _budget(result: Result) -> Answer:
     late, allowed = result.events - round(result.in_sla * result.events), _allowed(result)
     most, mood = max(late, allowed, 1), "met" if result.slo_met else "not-met"
     bars = ("allowed", count(allowed), 100 * allowed / most, ""), ("late", count(late), 100 * late / most, mood)
-    used = f"{100 * late / allowed:,.0f} %" if allowed else f"{count(late)} late"
+    used = f"{ceil(100 * late / allowed - 1e-9):,} %" if allowed else f"{count(late)} late"
     return Answer("How much of the error budget was used?", used, "", bars)
 
 
@@ -127,21 +127,41 @@ def _advice(result: Result) -> Answer:
         bars.append(("per-second packing", minutes(least), 100 * least / most, ""))
     if not others:
         words = "Other policies were not simulated: run tailpack report RUN_DIR --others"
+        words = NO_SCENARIO if result.world == "unknown" else words
         return Answer(question, UNKNOWN, words, tuple(bars))
-    good = [policy for policy in others if policy.in_sla >= result.percentile and policy.policy != FORESIGHTED]
+    good = [policy for policy in others if policy.in_sla >= result.percentile]
     if result.slo_met:
         good = [policy for policy in good if policy.replica_minutes < result.replica_minutes]
-    if not good:
+    usable = [policy for policy in good if policy.policy != FORESIGHTED]
+    if not usable:
         words = "On these events, no other simulated policy meets the SLO" + (" for less." if result.slo_met else ".")
-        peak = [policy for policy in others if policy.policy == FORESIGHTED and policy.in_sla >= result.percentile]
-        words += f" {FORESIGHTED} does, but it knows the peak in advance." if peak and not result.slo_met else ""
+        words += f" {FORESIGHTED} does, but it knows the peak in advance." if good else ""
         return Answer(question, "None of these", words, tuple(bars))
-    best = min(good, key=lambda policy: (policy.replica_minutes, policy.policy))
+    best = min(usable, key=lambda policy: (policy.replica_minutes, policy.policy))
     saved = over(best.replica_minutes / result.replica_minutes - 1) if result.replica_minutes else UNKNOWN
     cost = f"{minutes(best.replica_minutes)} replica-minutes ({saved})"
     words = f"On these events it keeps {share(best.in_sla)} in time for {cost}."
-    command = result.provenance.command and f"{OWN_OPTIONS.sub('', result.provenance.command)} --policy {best.policy}"
-    return Answer(question, best.policy, words, tuple(bars), command)
+    return Answer(question, best.policy, words, tuple(bars), _with_policy(result.provenance.command, best.policy))
+
+
+def _with_policy(command: str, policy: str) -> str:
+    """Return a run's command with another policy and the default folder; "" for any other command."""
+    try:
+        first, *words = shlex.split(command)
+    except ValueError:  # no words, or a quote without its end
+        return ""
+    if words[:1] not in (["run"], ["demo"], ["simulate"]):
+        return ""
+    kept, rest = [first], iter(words)
+    for word in rest:
+        name, has_value, value = word.partition("=")
+        if name not in {"--policy", "--out", "--set"}:
+            kept.append(word)
+            continue
+        value = value if has_value else next(rest, "")
+        if name == "--set" and not value.startswith(("policy.", "policy=", "autoscaler.policy")):
+            kept += [name, value]
+    return shlex.join([*kept, "--policy", policy])
 
 
 def show(result: Result, console: Console) -> None:

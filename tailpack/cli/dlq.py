@@ -32,7 +32,7 @@ from tailpack.cli.progress import progress
 from tailpack.errors import TailpackError
 
 REPLAYED: Final = "tailpack-replayed"
-"""Header of a record without a value on the topic of the letters: ID of the letter that was replayed."""
+"""Header of a note on the topic of the letters, written once for each record that was replayed, see `_record_of`."""
 REPLAYED_FROM: Final = "tailpack-replayed-from"
 """Header of a record that was written again: topic/partition/offset of its letter."""
 MOST: Final = 100_000
@@ -45,6 +45,7 @@ LISTED: Final = 20  # reasons, partitions and problems
 MAX_RECORD_BYTES: Final = 64_000_000
 
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic of the letters, such as mine.dead.letters.")]
+IN_LIST: Final = "the list has the newest of each reason."
 _decode: Final = msgspec.json.Decoder(DeadLetter).decode
 
 
@@ -57,6 +58,7 @@ class Found:
     others: dict[str, str] = field(default_factory=dict)
     """Records that are no letters, and why."""
     replayed: set[str] = field(default_factory=set)
+    """Refused records that were replayed, as in `_record_of`. A record may have several letters."""
 
     def add(self, record: Any) -> None:
         """Add a record of the topic."""
@@ -70,17 +72,23 @@ class Found:
             self.others[key] = getattr(value, "reason", "") or str(error)
 
     def chosen(self, keys: Iterable[str], reason: str = "", *, again: bool = True) -> dict[str, DeadLetter]:
-        """Return the letters with these IDs, else all with this text in a reason. Raises TailpackError."""
-        named = [*keys]
+        """Return the letters with these IDs, else all with this text in a reason; the first letter of each record.
+
+        Raises TailpackError.
+        """
+        named, first = [*keys], dict[str, str]()
         for key in named:
             if key in self.others:
                 raise TailpackError(f"{key}: no letter of tailpack: {_line(self.others[key])}")
             if key not in self.letters:
                 raise TailpackError(f"{_line(key)}: no such letter; write PARTITION:OFFSET, as in `tailpack dlq list`")
-            if key in self.replayed and not again:
+            if _record_of(self.letters[key]) in self.replayed and not again:
                 raise TailpackError(f"{key}: replayed before; to replay it again, add --again")
         every = (key for key, one in self.letters.items() if any(reason in text for text in one.reasons))
-        return {key: self.letters[key] for key in named or every if again or key not in self.replayed}
+        for key in named or every:
+            if again or _record_of(self.letters[key]) not in self.replayed:
+                first.setdefault(_record_of(self.letters[key]), key)
+        return {key: self.letters[key] for key in first.values()}
 
 
 def list_letters(
@@ -89,13 +97,14 @@ def list_letters(
     """Count dead letters by reason and by the partition of the refused record. They are only read."""
     found = _read(Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties), topic)
     letters = found.letters
-    newest = {letter.reasons[:1]: key for key, letter in letters.items()}
+    newest = {one.reasons[:1]: key for key, one in sorted(letters.items(), key=lambda each: each[1].at_us)}
     reasons = Counter(letter.reasons[:1] for letter in letters.values()).most_common(LISTED)
     places = Counter(f"{_line(one.topic)}/{one.partition}" for one in letters.values()).most_common(LISTED)
     times = [_time(at_us) for at_us in sorted(letter.at_us for letter in letters.values())] or ["–"]
     result: dict[str, Any] = {
-        "topic": topic, "letters": len(letters), "replayed": len(found.replayed & letters.keys()),
-        "others": len(found.others), "oldest": times[0], "newest": times[-1],
+        "topic": topic, "letters": len(letters), "others": len(found.others),
+        "replayed": sum(_record_of(one) in found.replayed for one in letters.values()),
+        "oldest": times[0], "newest": times[-1],
         "reasons": [{"letters": n, "newest": newest[one], "reason": _line("".join(one))} for one, n in reasons],
         "partitions": [{"letters": n, "partition": place} for place, n in places],
     }  # fmt: skip
@@ -111,7 +120,7 @@ def list_letters(
 
 def show(
     topic: TopicName,
-    key: Annotated[str, typer.Argument(metavar="ID", help="PARTITION:OFFSET of the letter, as in the list.")],
+    key: Annotated[str, typer.Argument(metavar="ID", help=f"PARTITION:OFFSET of the letter; {IN_LIST}")],
     bootstrap_servers: Address,
     client_properties: Properties = "",
     *,
@@ -120,11 +129,12 @@ def show(
     """Print a dead letter, and key, headers and value of the refused record. Card numbers are masked."""
     connection = Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties)
     chosen = _read(connection, topic).chosen([key])
-    letter, ((_, record),) = chosen[key], _originals(connection, chosen)
+    letter = chosen[key]
     place = f"{_line(letter.topic)}/{letter.partition}/{letter.offset}"
     typer.echo(f"{key}  {_line(letter.stage)} refused {place} at {_time(letter.at_us)}")
     for reason in letter.reasons:
         typer.echo(f"reason  {_line(reason)}")
+    ((_, record),) = _originals(connection, chosen)  # it may be gone
     if isinstance(record, str):
         raise TailpackError(record)
     for name, value in (("key     ", record.key), *((f"header  {_line(name)} =", one) for name, one in record.headers)):
@@ -141,7 +151,9 @@ def show(
 def replay(
     topic: TopicName,
     bootstrap_servers: Address,
-    keys: Annotated[list[str] | None, typer.Argument(metavar="ID…", help="IDs of letters, as in the list.")] = None,
+    keys: Annotated[
+        list[str] | None, typer.Argument(metavar="ID…", help=f"PARTITION:OFFSET of letters; {IN_LIST}")
+    ] = None,
     client_properties: Properties = "",
     *,
     every: Annotated[bool, typer.Option("--all", help="Replay all letters.")] = False,
@@ -157,7 +169,8 @@ def replay(
         raise TailpackError("name letters as in `tailpack dlq list`, for example 0:17, or use --all or --reason TEXT")
     connection = Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties)
     options = {"transactional_id": f"{topic}.replay", "message_max_bytes": MAX_RECORD_BYTES}
-    producer, done, problems = Producer(client_config(connection, **options)), 0, list[str]()
+    packed = {"compression_type": "gzip", "batch_num_messages": 1}  # brokers limit the packed size of a batch
+    producer, done, problems = Producer(client_config(connection, **options, **packed)), 0, list[str]()
     try:
         producer.init_transactions(ANSWER_S)  # from here on, an earlier replay that still runs cannot commit
         chosen = _read(connection, topic).chosen(keys or [], reason, again=again)
@@ -167,30 +180,34 @@ def replay(
         found = _originals(connection, chosen)
         while batch := [*islice(found, BATCH)]:
             producer.begin_transaction()
+            wrong = [record for _, record in batch if isinstance(record, str)]
             for key, record in batch:
-                if isinstance(record, str):
-                    problems.append(record)
-                else:
-                    _write(producer, topic, key, record)
+                if not isinstance(record, str):
+                    _write(producer, topic, key, chosen[key], record)
             producer.commit_transaction(ANSWER_S)
-            done += len(batch)
-    except KafkaException as error:
-        with suppress(KafkaException):
+            problems += wrong
+            done += len(batch) - len(wrong)
+    except BaseException as error:
+        with suppress(KafkaException):  # an open transaction stops consumers that read only what is committed
             producer.abort_transaction(ANSWER_S)
-        why = error.args[0].str()
-        raise TailpackError(f"the replay ended after {done - len(problems):,} records: {why}") from error
-    typer.echo(f"{done - len(problems):,} replayed" + f" to {to}" * bool(to))
-    for problem in problems[:LISTED]:
-        typer.echo(f"tailpack: {problem}", err=True)
+        if not isinstance(error, (KafkaException, BufferError, TimeoutError)):
+            raise
+        why = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        raise TailpackError(f"the replay ended after {done:,} records: {why}") from error
+    finally:
+        for problem in problems[:LISTED]:
+            typer.echo(f"tailpack: {problem}", err=True)
+    typer.echo(f"{done:,} replayed" + f" to {to}" * bool(to))
     raise typer.Exit(1 if problems else 0)
 
 
-def _write(producer: Producer, topic: str, key: str, record: Any) -> None:
-    """Write a record again, and the note that its letter was replayed."""
+def _write(producer: Producer, topic: str, key: str, letter: DeadLetter, record: Any) -> None:
+    """Write a record again, and the note that it was replayed."""
     headers = [*(one for one in record.headers if one[0] != REPLAYED_FROM)]
     headers.append((REPLAYED_FROM, f"{topic}/{key.replace(':', '/')}".encode()))
     producer.produce(record.topic, record.value, record.key, record.partition, headers=headers)
-    producer.produce(topic, None, partition=int(key.partition(":")[0]), headers=[(REPLAYED, key.encode())])
+    note = [(REPLAYED, _record_of(letter).encode())]
+    producer.produce(topic, None, partition=int(key.partition(":")[0]), headers=note)
 
 
 def _read(connection: Connection, topic: str) -> Found:
@@ -234,6 +251,10 @@ def _original(reader: RecordReader, key: str, letter: DeadLetter) -> Any:
     if blake2b(record.value or b"", digest_size=16).hexdigest() != letter.payload_hash:
         return f"{where} is not the record that was refused; its topic was created again"
     return record
+
+
+def _record_of(letter: DeadLetter) -> str:
+    return f"{letter.topic}/{letter.partition}/{letter.offset} {letter.payload_hash}"
 
 
 def _text(value: bytes) -> str:

@@ -61,7 +61,7 @@ def explain(
     if follow:
         _follow(config, why_not)
         return
-    entries = _of_run(run) if run is not None else next(_journal(config))
+    entries = _of_run(run) if run is not None else next(_journal(config, has_comparisons=why_not is not None))
     try:
         found = select(explained(entries), which)
     except ValueError as error:
@@ -91,9 +91,11 @@ def _of_run(folder: Path) -> list[JournalEntry]:
     return found
 
 
-def _journal(config: Path | None) -> Iterator[list[JournalEntry]]:
+def _journal(config: Path | None, *, has_comparisons: bool) -> Iterator[list[JournalEntry]]:
     """Yield the entries of the group's journal read so far, again and again. Raises TailpackError."""
     from contextlib import suppress  # noqa: PLC0415
+
+    from msgspec.structs import replace  # noqa: PLC0415
 
     from contracts.journal import JournalDecoder  # noqa: PLC0415  clients only where they are needed
     from contracts.record_reader import BEGINNING, RecordReader  # noqa: PLC0415
@@ -105,15 +107,21 @@ def _journal(config: Path | None) -> Iterator[list[JournalEntry]]:
     require_topics(connection, {topic: 0})
     key = settings.journal_key(connection.namespace)
     records = RecordReader(connection, {(topic, 0): BEGINNING}, tail=TAIL, wait_ms=250)
-    entries: list[JournalEntry] = []
+    entries, is_read = list[JournalEntry](), False
     decoder, deadline_s = JournalDecoder(), time.monotonic() + DEADLINE_S
     try:
         while True:
             for record in records.read(TAIL, POLL_S):
                 with suppress(*DECODE_ERRORS):
                     entry = decoder.decode(record.value or b"") if record.key == key else None
+                    if isinstance(entry, TickRecord) and not has_comparisons:  # each may have 300 kB
+                        entry = replace(entry, comparison="")
                     entries += [entry] if entry is not None else []
-            if records.is_at_end() or time.monotonic() > deadline_s:
+            if (is_whole := records.is_at_end()) or time.monotonic() > deadline_s:
+                if not (is_whole or is_read):
+                    missing = f"its end was not reached within {DEADLINE_S:g} s, so the newest decisions are missing"
+                    typer.echo(f"tailpack: {topic}: {missing}", err=True)
+                is_read = True
                 yield entries
     finally:
         records.close()
@@ -121,7 +129,7 @@ def _journal(config: Path | None) -> Iterator[list[JournalEntry]]:
 
 def _follow(config: Path | None, why_not: int | None) -> None:
     shown = -1
-    for entries in _journal(config):
+    for entries in _journal(config, has_comparisons=why_not is not None):
         found = explained(entries)
         fresh = [one for one in found[:-1] if one.at_us > shown]  # the last one may still be folded
         _print(fresh, why_not, entries)
@@ -179,8 +187,11 @@ def compare_again(comparison: str, count: int) -> str:
         compared = decode(comparison)
     except ValueError as error:
         return str(error)
-    chosen = compared.choose(compared.plans())
-    found = min(compared.plans(count), key=lambda one: one.cost, default=None)
+    try:
+        chosen = compared.choose(compared.plans())
+        found = min(compared.plans(count), key=lambda one: one.cost, default=None)
+    except (ValueError, ArithmeticError, IndexError) as error:
+        return f"the comparison in the journal is damaged ({error})"
     other = _candidate(found) if found else f"{_replicas(count)}: more than the partitions"
     return f"{other}; chosen: {_candidate(chosen)}" if chosen else other
 

@@ -79,6 +79,7 @@ def run(
     Your own events: tailpack report NEW_FOLDER --events URI --latency-target-s SECONDS
     """
     from report.page import page  # noqa: PLC0415  only where a report is made
+    from report.page.answers import NO_SCENARIO  # noqa: PLC0415
     from report.page.sheets import markdown_report, sheets  # noqa: PLC0415
 
     form = _requested_format(form, table, as_json=as_json)
@@ -89,6 +90,8 @@ def run(
     source = source or str(reporting.newest_in(Path("out")))
     folder = Path(source) if kept else make_report(source, inputs, console, master=master)
     result = reporting.load_result(folder)
+    if others and not kept and result.world == "unknown":
+        raise TailpackError(f"{NO_SCENARIO} Leave out --others; the report is in {folder}")
     wanted = result.world == "live" or not result.slo_met if others is None else others
     if not kept and wanted and result.world != "unknown":
         result = reporting.add_other_policies(result, folder, console)

@@ -34,7 +34,7 @@ class ResourceMeter:
         self.usages: dict[str, Usage] = {}
         self.peak_mib = 0.0
         self.full_s = 0.0
-        """Seconds in which all cores of this machine were busy. A caller may reset it to 0."""
+        """Seconds in which all cores were busy with work of normal priority. A caller may reset it to 0."""
         self._cores: tuple[float, float] | None = None  # busy and idle seconds of all cores at the last sample
         self._last: dict[tuple[str, int], tuple[float, float, float, float]] = {}
         """Process → its CPU time and when it was read, its memory in MiB and when it was measured (seconds)."""
@@ -66,7 +66,7 @@ class ResourceMeter:
 
     def _measure_cores(self) -> None:
         times = psutil.cpu_times()
-        idle_s = times.idle + getattr(times, "iowait", 0.0)
+        idle_s = times.idle + sum(getattr(times, name, 0.0) for name in ("iowait", "nice"))  # niced work yields
         cores = (sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0) - idle_s, idle_s)
         if self._cores is not None:
             busy_s, idle_s = (now - before for now, before in zip(cores, self._cores, strict=True))

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from kafka_helpers import wait_for
 from live_run import start_run
 
 pytestmark = pytest.mark.kafka
+OTHERS = ["tail-aware", "keda-hpa", "overprovisioned"]
 
 
 def test_the_page_of_a_run_ends_with_the_totals_of_its_report(kafka: str, tmp_path: Path) -> None:
@@ -32,5 +35,9 @@ def test_the_page_of_a_run_ends_with_the_totals_of_its_report(kafka: str, tmp_pa
     assert owners <= shown["replicas"].keys()
     assert {"order", "payment", "shipment", "notification"} >= shown["stages"].keys() >= {"payment"}
     assert shown["decisions"]
-    assert [one["policy"] for one in shown["others"]] == ["algorithm-2", "keda-hpa", "overprovisioned"]
+    others = [one["policy"] for one in shown["others"]]  # of a busy machine: only the first, or none
+    assert others == OTHERS[: len(others)]
+    command = [sys.executable, "-m", "bench.replay", str(run.folder)]
+    lines = subprocess.run(command, capture_output=True, timeout=150, check=True).stdout.splitlines()
+    assert [json.loads(one)["policy"] for one in lines] == OTHERS
     assert shown["cost_s"] / 60 == pytest.approx(result["replica_minutes"], rel=0.1)

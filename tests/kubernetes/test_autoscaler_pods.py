@@ -76,6 +76,7 @@ def test_annotations_of_keda_on_the_deployment_pin_and_release_the_group(tailpac
         assert not page("/healthz")[1]["hold"]
         annotate("replicas-")
         wait_for(lambda: PAUSED not in str(page("/healthz")), "no annotation is left")
+    wait_for(lambda: len(tailpack.pods("payment")) == REPLICAS, "the group is released", deadline_s=120)
 
 
 IMAGE: dict[str, Any] = {"spec": {"containers": [{"name": "payment", "image": "evil:1"}]}}

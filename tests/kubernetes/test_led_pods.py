@@ -78,11 +78,12 @@ def test_pods_of_plain_consumers_are_added_replaced_and_drained_without_a_lost_e
         dead = group.pods()["shop-1"]
         # Without a LeaveGroup in its name, the group would wait for the session of four minutes.
         kubectl("--namespace", nursery.namespace, "delete", "pod", dead, "--grace-period=0", "--force")
-        wait_for(lambda: group.pods().get("shop-1") not in (None, dead), "its replacement")
-        wait_for(lambda: "shop-1" in group.owners().values(), "partitions of the replacement")
+        wait_for(lambda: dead not in group.pods().values(), "its end")
+        in_force = lambda: group.owners() == auto.plans()[-1].assignment  # noqa: E731
+        wait_for(in_force, "owners by the plan after its death", deadline_s=120, every_s=0.5)
         group.served()
         wait_for(lambda: len(group.pods()) == 1, "the end of the others", every_s=0.5)
-        wait_for(lambda: group.owners() == auto.plans()[-1].assignment, "owners by the last plan", every_s=0.5)
+        wait_for(in_force, "owners by the last plan", every_s=0.5)
         assert group.events_after_revocation() == 0
         ended = {entry.replica: entry.change for entry in auto.journal() if hasattr(entry, "change")}
         drained = [name for name, last in ended.items() if last is ReplicaChange.LEFT]

@@ -101,8 +101,6 @@ class Leader(Membership):
         """Join, hand out partitions as the leader, and return the generation; −1: join again."""
         offered = [(name, wire.NO_TOPICS) for name in self._settings.led_protocols]
         times_ms = round(self._settings.session_s * 1000), round(wire.REQUEST_TIMEOUT_S * 1000)
-        if not self._member:
-            await self._coordinator.describe()  # which consumers may have to leave
         request = self._coordinator.send(wire.JOIN, *times_ms, self._member, PLANNER, wire.PROTOCOL_TYPE, offered)
         joined = await self._await_members(asyncio.ensure_future(request))
         if self._must_rejoin(joined.error_code):
@@ -218,6 +216,7 @@ class Leader(Membership):
 
     async def _kick(self) -> None:
         """Let all consumers leave, so that this member leads. Eager ones own nothing between join and assignment."""
+        await self._coordinator.describe()
         gone = {self._other: Member(self._other)} | self._coordinator.known
         line = f"{len(gone)} consumers leave and rejoin; their uncommitted events are repeated"
         self._notify(f"taking over group {self._coordinator.group}: {line}")

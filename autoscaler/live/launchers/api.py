@@ -50,11 +50,8 @@ class Api:
         self._selector = ""
 
     def read_deployment(self) -> Raw:
-        """Return the Deployment. Raises LauncherError if it does not exist, or its pods do not wait for names."""
+        """Return the Deployment. Raises LauncherError if it does not exist."""
         found = self._request_json(self._apps.read_namespaced_deployment, self.deployment)
-        if {"name": GATE} not in found["spec"]["template"]["spec"].get("schedulingGates", ()):
-            remedy = f"add schedulingGates: [{{name: {GATE}}}] to its template"
-            raise LauncherError(f"pods of Deployment {self.deployment} would start without a name; {remedy}")
         labels: Mapping[str, str] = found["spec"]["selector"]["matchLabels"]
         self._selector = ",".join(f"{key}={value}" for key, value in labels.items())
         return found
@@ -163,3 +160,11 @@ class Api:
         retry_after_s = float(wait) if wait.isdigit() else 0.0
         sentence = f"Kubernetes refuses ({status}): {message}{advice.get(status or 0, '')}"
         return LauncherError(sentence, status or 0, retry_after_s)
+
+
+def why_ungated(deployment: Raw) -> str:
+    """Return why new pods of this Deployment would not wait for names; empty: they wait."""
+    if {"name": GATE} in deployment["spec"]["template"]["spec"].get("schedulingGates", ()):
+        return ""
+    remedy = f"add schedulingGates: [{{name: {GATE}}}] to its template"
+    return f"pods of Deployment {deployment['metadata']['name']} would start without a name; {remedy}"

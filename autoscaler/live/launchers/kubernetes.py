@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from autoscaler.live.launcher import LauncherError, Orphan
-from autoscaler.live.launchers.api import Api
+from autoscaler.live.launchers.api import Api, why_ungated
 from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, REPLICA, REPORTS_AS, Pod, PodInstance, pod_of
 from autoscaler.live.launchers.watched_pods import WatchedPods
 from contracts.clock import monotonic_s
@@ -35,7 +35,7 @@ MAX_RETRY_S: Final = 5.0
 
 
 class KubernetesLauncher:
-    """Names the pods of a Deployment and controls their number. Raises LauncherError, see Api.read_deployment.
+    """Names the pods of a Deployment and controls their number. Raises LauncherError, also without the scheduling gate.
 
     why_not_leading: called before each change. Returns why this autoscaler may not act, empty if it leads.
     by_plan: KEDA or an HPA scales by `wanted`. The launcher does not write the count into the Deployment.
@@ -52,11 +52,13 @@ class KubernetesLauncher:
         self._adopted = False
         """Whether orphans were adopted. Until then, pods with unknown names are an earlier autoscaler's and stay."""
         self._changed, self._closed = False, threading.Event()
-        self._problems = {"lead": "", "watch": "", "act": "", "pods": ""}
+        self._problems = {"lead": "", "watch": "", "act": "", "pods": "", "template": ""}
         self._requested_count, self._read_s = 0, 0.0
         self.annotations: Mapping[str, str] = {}
         """Annotations of the Deployment, by which an operator pauses or pins the group."""
         self._read()
+        if self._problems["template"]:
+            raise LauncherError(self._problems["template"])
         self._pods = WatchedPods(api, self._lock, self._observe_pod)
         self._threads = [self._repeat("watch", self._pods.watch), self._repeat("act", self._act)]
 
@@ -243,6 +245,7 @@ class KubernetesLauncher:
     def _read(self) -> str:
         """Read the Deployment and return its version."""
         found = self._api.read_deployment()
+        self._problems["template"] = why_ungated(found)  # while it is wrong, pods with names are still controlled
         conditions = found.get("status", {}).get("conditions", [])
         failures = [condition["message"] for condition in conditions if condition["type"] == "ReplicaFailure"]
         for instance in self._instances():

@@ -83,6 +83,9 @@ def test_a_partition_has_the_age_of_its_oldest_event_and_costs_are_counted_while
         state.record_entry(tick(second, partitions=loads, requested_replicas=2))
     found = snapshot(state, 6 * SECOND)
     assert (found["partitions"], found["cost_s"]) == ({"0": ["payment-0", 30.0, 9, 300]}, 4.0)
+    older = (msgspec.structs.replace(loads[0], oldest_s=None),)  # a journal without ages
+    state.record_entry(tick(7, partitions=older))
+    assert snapshot(state, 7 * SECOND)["partitions"]["0"][3] is None
 
 
 def test_a_dead_replica_is_shown_for_some_seconds_and_one_that_no_plan_names_is_draining() -> None:
@@ -153,6 +156,14 @@ def test_what_happened_long_before_a_page_is_opened_is_known() -> None:
     assert feed._state.plans
 
 
+def test_the_cost_of_the_time_before_a_page_is_opened_is_counted() -> None:
+    feed = EntryFeed(0.5)
+    for second in range(1001):
+        feed.record(tick(second, requested_replicas=4))
+    feed.feed.state()
+    assert feed._state.cost_s == 4000
+
+
 def test_the_page_is_one_file_and_its_texts_cannot_be_html() -> None:
     text = html_answer('{"live":false,"runs":[{"name":"</script><script>"}]}').body.decode()
     assert "\\u003c/script>\\u003cscript>" in text
@@ -216,3 +227,9 @@ def test_a_query_that_names_no_setting_of_the_page_is_refused(tmp_path: Path, qu
 def test_code_that_a_run_names_is_not_executed_and_the_answer_says_why(tmp_path: Path) -> None:
     folder = small_run(tmp_path / "run", policy="./mine.py")
     assert b"mine.py is code" in Simulations(folder, Recording("", [])).answer("latency_ms=100").body
+
+
+def test_an_unexpected_error_of_a_simulation_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.replay.Replay", lambda _: {}["key"])
+    answer = Simulations(small_run(tmp_path / "run"), Recording("", [])).answer("policy=0")
+    assert json.loads(answer.body) == {"error": "KeyError: 'key'"}

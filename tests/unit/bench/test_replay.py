@@ -1,6 +1,8 @@
 """A simulated environment with known times writes the folder of a live run; replay measures these times again."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -99,6 +101,14 @@ def test_other_policies_are_simulated_on_the_events_of_a_live_or_simulated_run(f
     assert (so_far.in_time[-1], so_far.replica_minutes[-1]) == pytest.approx(end, abs=0.01)
     assert (len(so_far.in_time), so_far.step_s) == (150, 2)
     assert so_far.replica_minutes == sorted(so_far.replica_minutes)
+    late = shutil.copytree(folder, tmp_path / "late")
+    msgspec.structs.replace(RunInfo.load(folder), duration_s=100.5).save(late)
+    again = Replay(late).run({})
+    assert (len(again[2]), again[2][-1]) == (101, again[1].events), "later events count in the last second"
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.replay", "nowhere"], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, list(msgspec.json.decode(done.stdout.splitlines()[-1]))) == (1, ["error"])
     info = msgspec.structs.replace(RunInfo.load(folder), world="simulated")
     info.save(tmp_path)
     assert len(simulate_other_policies(tmp_path)) == 3

@@ -70,6 +70,17 @@ def test_a_reader_that_starts_in_the_middle_soon_has_all_partitions() -> None:
     assert sum(known) > len(known) - 5
 
 
+def test_a_large_comparison_does_not_change_which_ticks_are_full() -> None:
+    def full(size: int) -> list[bool]:
+        encoder = JournalEncoder()
+        taken = (tick(number, states([number % 3] * 5 + [0] * 45)) for number in range(40))
+        compared = (msgspec.structs.replace(one, comparison="x" * size * (one.tick % 5 == 0)) for one in taken)
+        return [b'"kind":"tick"' in encoder.records(one)[0] for one in compared]
+
+    assert full(20_000) == full(0)
+    assert 2 < sum(full(0)) < 20
+
+
 @pytest.mark.parametrize("count", [11_600, 200_000])
 def test_a_large_record_is_split_into_parts(count: int) -> None:
     owners = {number: f"payment-{number % 200}" for number in range(count)}

@@ -3,6 +3,10 @@
 import os
 import subprocess
 import sys
+from collections import namedtuple
+
+import psutil
+import pytest
 
 from tailpack.local.resources import ResourceMeter
 
@@ -13,3 +17,12 @@ def test_real_processes_have_memory_and_dead_ones_do_not() -> None:
     meter = ResourceMeter()
     assert 5 < meter.sample({"this": os.getpid(), "dead": dead.pid}, 0.0) < 2000
     assert set(meter.usages) == {"this"}
+
+
+def test_cores_are_not_busy_with_niced_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    Times = namedtuple("Times", "user nice system idle")
+    times = iter([Times(0, 0, 0, 0), Times(50, 50, 0, 0), Times(150, 50, 0, 0)])
+    monkeypatch.setattr(psutil, "cpu_times", lambda: next(times))
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 10)
+    meter = ResourceMeter()
+    assert [meter.sample({}, 0.0) or meter.full_s for _ in range(3)] == [0.0, 0.0, 10.0]

@@ -13,7 +13,7 @@ from journal_entries import entries
 
 from autoscaler.live.comparisons import MAX_BYTES, decode, encode
 from contracts.journal import JournalEntry, PlanWritten, TickRecord
-from tailpack.cli.explain import explained, lines
+from tailpack.cli.explain import compare_again, explained, lines
 
 RECORDED = Path(__file__).parents[3] / "golden" / "journal.jsonl"
 
@@ -52,12 +52,19 @@ def test_why_not_predicts_also_counts_that_were_not_compared() -> None:
     assert "more than the partitions" in texts[partitions + 1]
 
 
+def packed(fields: object) -> str:
+    return b64encode(zlib.compress(msgspec.msgpack.encode(fields))).decode()
+
+
 def test_a_damaged_comparison_is_one_line() -> None:
     tick = changes()[0]
     fields = msgspec.msgpack.decode(zlib.decompress(b64decode(tick.comparison)))
     fields[0][1] += 1000  # more replicas are present than have rates
-    wrong = b64encode(zlib.compress(msgspec.msgpack.encode(fields))).decode()
+    wrong = packed(fields)
     bomb = b64encode(zlib.compress(bytes(10 * MAX_BYTES))).decode()
     for text in ("?", tick.comparison[:-40], wrong, bomb):
         (shown,) = [line for line in lines(explained([tick])[0], 1, text) if "why not" in line]
         assert "cannot be repeated" in shown
+    fields[0][1] -= 1000
+    fields[0][6] = 0.0
+    assert compare_again(packed(fields), 1).startswith("the comparison in the journal is damaged (")

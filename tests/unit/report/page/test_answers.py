@@ -1,8 +1,10 @@
 """The three answers at the head of a report: the used error budget, the causes, and a policy that does better."""
 
+import msgspec
+import pytest
 from example_report import changed, example
 
-from report.page.answers import answers
+from report.page.answers import NO_SCENARIO, answers
 from report.result import CauseOfLateness, OtherPolicy, Tail
 
 CAUSES = tuple(
@@ -42,3 +44,28 @@ def test_the_advice_is_the_cheapest_policy_that_meets_the_slo_and_knows_no_futur
     none = answers(changed(in_sla=UNMET.in_sla, other_policies=OTHERS[:2]))[2]
     assert (none.answer, none.command) == ("None of these", "")
     assert "knows the peak" in none.words
+    met = answers(changed(replica_minutes=2.3, other_policies=OTHERS))[2]
+    assert met.words.endswith("meets the SLO for less. overprovisioned does, but it knows the peak in advance.")
+
+
+@pytest.mark.parametrize(
+    ("command", "advised"),
+    [
+        ("tailpack run w1 --out 'my runs/x' --policy=linear", "tailpack run w1 --policy tail-aware"),
+        ("tailpack run w1 --set policy.f_up=2 --set=autoscaler.policy=linear --set seed=1",
+         "tailpack run w1 --set seed=1 --policy tail-aware"),
+        ("tailpack simulate --trace 'my trace.csv'", "tailpack simulate --trace 'my trace.csv' --policy tail-aware"),
+        ("tailpack report out/x", ""), ("tailpack run 'w1", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_the_advised_command_can_be_run(command: str, advised: str) -> None:
+    made = msgspec.structs.replace(UNMET.provenance, command=command)
+    assert answers(msgspec.structs.replace(UNMET, provenance=made))[2].command == advised
+
+
+def test_a_budget_that_is_exceeded_by_one_event_is_not_used_to_100_percent() -> None:
+    assert answers(changed(events=1_000_000, in_sla=1 - 1001e-6))[0].answer == "101 %"
+
+
+def test_no_simulation_of_events_without_a_scenario_is_advised() -> None:
+    assert answers(changed(world="unknown"))[2].words == NO_SCENARIO

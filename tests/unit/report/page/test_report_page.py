@@ -75,7 +75,7 @@ def test_the_page_lists_each_cause_and_each_episode() -> None:
     merged = tail.episodes[2]  # by the larger episode of the same cause and plan at that time
     for episode in tail.episodes:
         assert (join_units(episode.why) in text) == (episode is not merged)
-    assert "5</td>" in text
+    assert 'data-label="late">5</td>' in text
     assert "partitions 3, 4, payment-0, payment-2, plan 56" in text
     rows = re.findall(r'<tr id="episode-(\d+)"><th scope="row" class="when"><a href="#time" data-at="([\d.]+)"', text)
     drawn = data_of(text)["episodes"]

@@ -120,7 +120,7 @@ class StartUpTimes:
         """(Replicas that started at the same time, seconds of one of them)."""
         self._serving: dict[int, str] = {}
         self.alone_s = self.each_s = 0.0
-        """What a start takes, and how much longer for each other one at the same time."""
+        """The time of a start alone, and the time that each other start at the same moment adds."""
 
     def observe(self, observation: GroupObservation) -> None:
         """Add a tick. The configured time counts until a start was observed. The first replicas may be older."""
@@ -140,7 +140,7 @@ class StartUpTimes:
         """Return the third quartile of recent starts alone, and the least slope that explains those together."""
         counts, lasted_s = np.array(self._lasted).T
         wide, excess_s = counts - counts.mean(), lasted_s - lasted_s.mean()
-        if not (spread := float(wide @ wide)):  # nothing tells which part of a start is due to the others
+        if not (spread := float(wide @ wide)):  # the counts are equal, so the part of the others is unknown
             each_s = min(TOGETHER_S, float(lasted_s.mean()) / (1 + counts[0]))
         else:
             each_s = float(wide @ excess_s) / spread

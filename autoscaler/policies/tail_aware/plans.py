@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
 from operator import attrgetter
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from autoscaler.policies.tail_aware.arrivals import Flags, Floats, Ints
 from autoscaler.policies.tail_aware.forecast import Paths
 from autoscaler.policies.tail_aware.memory import Allowance
 from autoscaler.policies.tail_aware.queues import Grid, Group, late_by_replica, late_of_plans, pooled_need
-from contracts.settings import Settings, Values, setting
+from contracts.settings import Settings, setting
 
 MAX_COUNTS: Final = 6
 """Replica counts that are considered at first; fewer in groups with over 1,000 partitions."""
@@ -47,7 +47,6 @@ class TailAwareSettings(Settings):
     """Longest time that replicas are kept after a peak if a start takes longer than the latency target."""
     lead_factor: float = setting(6.5, least=0)
     """Handovers may begin up to lead_factor·t_r early, when fewer events are affected."""
-    REMOVED: ClassVar[Values] = {"patience_s": 8.0}
 
 
 cost: Final = attrgetter("cost")

@@ -57,9 +57,8 @@ class Coordinator:
         is_own = kind in (wire.JOIN, wire.SYNC, wire.HEARTBEAT)
         connection = ConnectionGroup.COORDINATION if is_own else ConnectionGroup.DEFAULT
         limit_s = wire.REQUEST_TIMEOUT_S if kind is wire.JOIN else wire.ANSWER_TIMEOUT_S
-        request = wire.VersionedRequest(
-            kind, [self.group] if kind in (wire.DESCRIBE, wire.DESCRIBE_ASSIGNED) else self.group, *values
-        )
+        of = {wire.DESCRIBE: [[self.group]], wire.DESCRIBE_ASSIGNED: [[self.group]], wire.LIST: []}
+        request = wire.VersionedRequest(kind, *of.get(kind, [self.group]), *values)
         return await asyncio.wait_for(self._client.send(self.node, request, group=connection), limit_s)
 
     async def describe(self) -> Any:
@@ -80,6 +79,11 @@ class Coordinator:
         if found[0] not in (NoError.errno, GROUP_ID_NOT_FOUND):
             raise for_code(found[0])(self.group)
         return None if found[0] else found
+
+    async def find_type(self) -> str:
+        """Return streams or share if the group is of that type, else an empty text. Raises KafkaError."""
+        listed = (await self.send(wire.LIST, [], ["streams", "share"], {})).groups
+        return next((one[3].lower() for one in listed if one[0] == self.group), "")
 
     async def committed(self, topic: str, partitions: int) -> dict[int, int]:
         """Return partition → committed offset, for partitions with a commit. Raises KafkaError."""

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
+import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -193,6 +194,13 @@ public class PaymentConsumer {
             System.exit(2);
         }
         PaymentConsumer payment = new PaymentConsumer();
+        if (args.length > 0) { // only load the classes
+            payment.consumer.subscribe(List.of(named("payments.requested")));
+            payment.consumer.poll(Duration.ofMillis(100));
+            payment.producer.close(Duration.ZERO);
+            payment.consumer.close(CloseOptions.timeout(Duration.ZERO));
+            return;
+        }
         Thread main = Thread.currentThread();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             payment.consumer.wakeup();

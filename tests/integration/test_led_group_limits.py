@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, for_code
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int8, Int16, Int32, Schema, TaggedFields
 from cluster_helpers import bootstrap, coordinator_of, wait_until_whole
 from confluent_kafka import Consumer
@@ -43,9 +43,9 @@ async def join(connection: Connection, group: str, protocol_type: str, protocol:
         await coordinator.close()
 
 
-def joined(*where: Any) -> bool:
+def joined(*where: Any, by: Any = join) -> bool:
     try:
-        asyncio.run(join(*where))
+        asyncio.run(by(*where))
     except KafkaError:  # the coordinator is about to be elected
         return False
     return True
@@ -78,12 +78,13 @@ def test_groups_of_connect_and_of_streams_are_refused_in_one_line(kafka, namespa
 
 
 _NAME, _LIST, _TAGS = CompactString("utf-8"), CompactArray(Int8), ("tags", TaggedFields)
+_NAMES = CompactArray(_NAME)
 STREAMS_BEAT = wire._struct(  # the heartbeat of KIP-1071, by which an application joins with its topology
     88, 0,
     Schema(
         ("group", _NAME), ("member", _NAME), ("epoch", Int32), ("endpoint_epoch", Int32), ("instance", _NAME),
         ("rack", _NAME), ("rebalance_ms", Int32), ("has_topology", Int8), ("topology_epoch", Int32),
-        ("subtopologies", CompactArray(("id", _NAME), *((name, _LIST) for name in "abcdef"), _TAGS)),
+        ("subtopologies", CompactArray(("id", _NAME), ("a", _NAMES), *((name, _LIST) for name in "bcdef"), _TAGS)),
         ("topology_tags", TaggedFields), ("active", _LIST), ("standby", _LIST), ("warmup", _LIST), ("process", _NAME),
         ("endpoint", Int8), ("client_tags", _LIST), ("offsets", _LIST), ("ends", _LIST), ("shutdown", Boolean), _TAGS,
     ),
@@ -91,20 +92,21 @@ STREAMS_BEAT = wire._struct(  # the heartbeat of KIP-1071, by which an applicati
 )  # fmt: skip
 
 
-async def join_as_streams(connection: Connection, group: str) -> int:
+async def join_as_streams(connection: Connection, group: str) -> None:
     coordinator = Coordinator(connection, group)
     await coordinator.connect()
-    topology = 1, 0, [("0", *([],) * 6, {})], {}
+    topology = 1, 0, [("0", [group], *([],) * 5, {})], {}
     values = "member-1", 0, 0, None, None, 60_000, *topology, [], [], [], "process-1", -1, [], None, None, False, {}
-    code = (await coordinator.send(STREAMS_BEAT, *values)).error_code
+    answer = await coordinator.send(STREAMS_BEAT, *values)
     await coordinator.close()
-    return int(code)
+    if answer.error_code:
+        raise for_code(answer.error_code)
 
 
 @pytest.mark.parametrize("consumers", ["auto", "led", "assigned", "ours"])
 def test_a_group_of_kafka_streams_whose_tasks_the_brokers_assign_is_refused(kafka, namespace, consumers):
     connection = Connection(bootstrap_servers=kafka)
-    wait_for(lambda: not asyncio.run(join_as_streams(connection, namespace)), "its member")
+    wait_for(lambda: joined(connection, namespace, by=join_as_streams), "its member")
     with pytest.raises(PreflightError, match=f"group {namespace} is a streams group; plans exist only for"):
         inspect(connection, settings_of(namespace, namespace, consumers=consumers))
 

@@ -15,10 +15,10 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from bench import BenchError
+from contracts.children import Child
 from contracts.connection import Connection
 from contracts.validation import DECODE_ERRORS, as_environment
 from contracts.waiting import WaitTimeoutError
-from loadgen.children import Child
 from loadgen.result import part_file_name
 
 Row = dict[str, Any]

@@ -17,7 +17,7 @@ import psutil
 
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, environ_of
-from loadgen.children import Child, python_module
+from contracts.children import Child, python_module
 from loadgen.shapes import IntArray, w1
 from report.result import Result
 

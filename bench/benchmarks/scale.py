@@ -23,11 +23,11 @@ from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.settings import REPLICA_PREFIX
 from bench import BenchError
 from bench.benchmark import Option, QuickBenchmark, Row, Tools, environ_of
+from contracts.children import defer_stop_signals, python_module
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.metrics import MetricSpec
 from contracts.waiting import Stop, WaitTimeoutError, until
-from loadgen.children import defer_stop_signals, python_module
 
 PLANS, QUICK_PLANS = 5, 2
 REST_S, QUICK_REST_S = 20.0, 6.0

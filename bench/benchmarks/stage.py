@@ -11,12 +11,13 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 import psutil
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
+from autoscaler.live.kafka import describe_group
 from bench import BenchError
 from bench.benchmark import Option, QuickBenchmark, Row, Tools, check, environ_of
 from bench.benchmarks import demo
 from bench.benchmarks.load import Loads
+from contracts.children import Child, python_module
 from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
 from contracts.events import Timeline
@@ -24,7 +25,6 @@ from contracts.preflight import client_config
 from contracts.settings import unknown_name
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import until
-from loadgen.children import Child, python_module
 from loadgen.orders import Orders, Record, order_event, payment_event
 
 MEASURED_BACKLOG_SHARE: Final = 0.9
@@ -118,13 +118,8 @@ class Stage(QuickBenchmark):
 
     def _owners(self, connection: Connection) -> int:
         """Return the number of members that own partitions; 0 if the group is not stable or its state is unknown."""
-        group = qualified(connection.namespace, self.name)
-        try:
-            admin = AdminClient(client_config(connection))
-            found = admin.describe_consumer_groups([group], request_timeout=REQUEST_S)[group].result(2 * REQUEST_S)
-        except (KafkaException, TimeoutError):
-            return 0
-        if found.state is not ConsumerGroupState.STABLE:
+        found = describe_group(connection, qualified(connection.namespace, self.name))
+        if found is None or found.state is not ConsumerGroupState.STABLE:
             return 0
         return sum(bool(member.assignment and member.assignment.topic_partitions) for member in found.members)
 

@@ -23,6 +23,7 @@ from bench.benchmarks.load import START_FILE, START_LEAD_US, EvenLoad
 from bench.handover.consumers import KNOWN, Consumers
 from bench.handover.evidence import Evidence, Observer, Step, in_order
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
+from contracts.children import Child, collect_stop_signals, python_module
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
@@ -31,7 +32,6 @@ from contracts.progress import ReplicaState
 from contracts.settings import duration_s
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import WaitTimeoutError, until
-from loadgen.children import Child, collect_stop_signals, python_module
 from loadgen.result import READY_FILE, GeneratorResult
 
 POLL_S: Final = 0.02

@@ -12,6 +12,7 @@ from aiokafka.errors import KafkaError, NoError, for_code
 from autoscaler.live.foreign import wire
 from autoscaler.live.foreign.members import Member
 from contracts.connection import Connection
+from contracts.requests import VersionedRequest
 
 BOOTSTRAP_TIMEOUT_S: Final = 1.5
 """Longest wait for one bootstrap server, so that a host that vanished leaves time for the others."""
@@ -57,7 +58,7 @@ class Coordinator:
         is_own = kind in (wire.JOIN, wire.SYNC, wire.HEARTBEAT)
         connection = ConnectionGroup.COORDINATION if is_own else ConnectionGroup.DEFAULT
         limit_s = wire.REQUEST_TIMEOUT_S if kind is wire.JOIN else wire.ANSWER_TIMEOUT_S
-        request = wire.VersionedRequest(
+        request = VersionedRequest(
             kind, [self.group] if kind in (wire.DESCRIBE, wire.DESCRIBE_ASSIGNED) else self.group, *values
         )
         return await asyncio.wait_for(self._client.send(self.node, request, group=connection), limit_s)

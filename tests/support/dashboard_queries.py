@@ -1,11 +1,13 @@
-"""Load the dashboards, list the metrics of their queries, and query Prometheus."""
+"""Load the generator of the dashboards, list the metrics of its queries, and query Prometheus."""
 
+import importlib.util
 import json
 import re
 import time
 import urllib.parse
 import urllib.request
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from compose_file import ROOT
@@ -15,21 +17,14 @@ from contracts.metrics import MetricSpec
 
 
 @cache
-def dashboards() -> dict[str, Any]:
-    """Return name → dashboard, from infra/grafana."""
-    files = sorted((ROOT / "infra" / "grafana").glob("*.json"))
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
-
-
-def dashboard_queries() -> dict[str, str]:
-    """Return place → query, for all panels and annotations of all dashboards."""
-    found = {}
-    for name, dashboard in dashboards().items():
-        found |= {f"{name}: mark {mark['name']}": mark["expr"] for mark in dashboard["annotations"]["list"]}
-        for panel in dashboard["panels"]:
-            place = f"{name}: {panel['title']}"
-            found |= {f"{place}, {target['refId']}": target["expr"] for target in panel["targets"]}
-    return found
+def dashboards() -> ModuleType:
+    """Return infra/grafana/dashboards.py as a module."""
+    spec = importlib.util.spec_from_file_location("dashboards", ROOT / "infra" / "grafana" / "dashboards.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def declared_metrics() -> dict[str, MetricSpec]:
@@ -53,6 +48,6 @@ def without_series(api: str, began_s: float) -> dict[str, str]:
     """Return place → query, for queries of the dashboards that have had no series since a time."""
     return {
         where: query
-        for where, query in dashboard_queries().items()
+        for where, query in dashboards().queries().items()
         if not asked(api, "query_range", query=query, start=began_s, end=time.time(), step="1s")["result"]
     }

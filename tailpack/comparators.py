@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -62,17 +62,14 @@ class Client:
             configure_group(connection, settings.heartbeat_s, settings.session_s)
         self._named = partial(qualified, connection.namespace)
         self._replica = Replica(settings)
-        self._commit_interval_s = settings.commit_interval_s
-        self._commit_s = self._report_s = 0.0  # monotonic times at which each is due
+        self._report_s = 0.0  # monotonic time at which the next report is due
         self._failed: KafkaError | None = None
         self._offsets: dict[int, OffsetTracker] = {}
         """Owned partition → its tracker. A partition that returns gets a new one, which ignores earlier callbacks."""
-        self._committing = False
         self._is_eager = runtime in (RebalanceProtocol.RANGE, RebalanceProtocol.LED_EAGER)
         own = connection.librdkafka() | SHARED | OUTPUT | {"client.id": settings.replica}
         self._producer = Producer(own, logger=log)
-        options = consumer_options(connection, settings, runtime)
-        self._consumer = Consumer(options | {"on_commit": self._on_commit}, logger=log)
+        self._consumer = Consumer(consumer_options(connection, settings, runtime), logger=log)
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Join the group, serve until `stopped`, then commit and leave. Raises ServiceError."""
@@ -105,7 +102,7 @@ class Client:
             idle = False
 
     def _do_what_is_due(self) -> None:
-        """Process acknowledgements, commit and report. Raises ServiceError if an output failed permanently."""
+        """Process acknowledgements, and report. Raises ServiceError if an output failed permanently."""
         self._producer.poll(0)
         if self._failed is not None:
             raise ServiceError(f"an output was not written ({self._failed.str()}); the replica must restart")
@@ -113,10 +110,6 @@ class Client:
         if now_s >= self._report_s:
             self._report_s = now_s + PROGRESS_INTERVAL_S
             self._report()
-        offsets = self._committable(tuple(self._offsets)) if now_s >= self._commit_s and not self._committing else []
-        if offsets:
-            self._commit_s, self._committing = now_s + self._commit_interval_s, True
-            self._consumer.commit(offsets=offsets, asynchronous=True)
 
     def _serve(self, message: Any, received_us: int, *, idle: bool) -> None:
         offsets = self._offsets[message.partition()]
@@ -128,16 +121,16 @@ class Client:
         where, stamp_us = (message.topic(), message.partition(), message.offset()), message.timestamp()[1] * 1000
         event = Event(*where, message.key(), message.value(), (), stamp_us, received_us, NO_PLAN)
         topic, key, value = self._replica.finish(event)
-        self._send(self._named(topic), key, value, partial(offsets.end, message.offset()))
 
-    def _send(self, topic: str, key: bytes | None, value: bytes, then: Callable[[], object] = bool) -> None:
         def delivered(error: KafkaError | None, _: Any) -> None:
+            self._failed = error or self._failed
             if error is None:
-                then()
-            else:
-                self._failed = error
+                offsets.end(message.offset())
+                if offsets.position is not None and self._offsets.get(message.partition()) is offsets:
+                    done = TopicPartition(message.topic(), message.partition(), offsets.position)
+                    self._consumer.store_offsets(offsets=[done])
 
-        self._producer.produce(topic, value=value, key=key, on_delivery=delivered)
+        self._producer.produce(self._named(topic), value=value, key=key, on_delivery=delivered)
 
     def _report(self, *, stopping: bool = False) -> None:
         report = self._replica.report(stopping=stopping)
@@ -162,13 +155,7 @@ class Client:
         return placed
 
     def _on_revoke(self, consumer: Consumer, revoked: Sequence[TopicPartition]) -> None:
-        self._producer.flush(DRAIN_S)
-        if offsets := self._committable([each.partition for each in revoked]):
-            try:
-                self._consumer.commit(offsets=offsets, asynchronous=False)
-            except KafkaException as error:  # not lost: the events since the last commit are served again
-                why = error.args[0].str()
-                log.warning("Kafka refused the commit before a handover (%s); its events are served again", why)
+        self._producer.flush(DRAIN_S)  # librdkafka then commits what is done
         self._remove_partitions(consumer, revoked)
 
     def _remove_partitions(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
@@ -176,20 +163,6 @@ class Client:
             self._offsets.pop(each.partition, None)
         self._replica.remove_partitions(each.partition for each in partitions)
         self._report()
-
-    def _committable(self, partitions: Collection[int]) -> list[TopicPartition]:
-        topic, owned = self._named(Topic.PAYMENTS_REQUESTED), self._offsets
-        done = {partition: owned[partition].committable_offset for partition in partitions if partition in owned}
-        return [TopicPartition(topic, partition, at) for partition, at in done.items() if at is not None]
-
-    def _on_commit(self, error: KafkaError | None, offsets: Sequence[TopicPartition]) -> None:
-        self._committing = False
-        if error is None:
-            for each in offsets:
-                if each.error is None and each.partition in self._offsets:
-                    self._offsets[each.partition].mark_committed(each.offset)
-        elif not error.retriable():
-            log.info("Kafka refused a commit (%s); it is repeated after the next interval", error.str())
 
 
 def _raise_if_final(error: KafkaError) -> None:

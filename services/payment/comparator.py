@@ -38,8 +38,7 @@ OUTPUT: Final = {
     "message.timeout.ms": 120_000,  # longest wait of an output for a leader; its input is not committed
 }
 INPUT: Final = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
+    "enable.auto.offset.store": False,  # an event's offset is stored, and then committed, once its output is written
     "auto.offset.reset": AUTO_OFFSET_RESET,
     "fetch.wait.max.ms": 50,  # a pending fetch at a handover delays the first fetch of the new owner this long
     "max.poll.interval.ms": 24 * 3600 * 1000,  # a slow event must not end the membership
@@ -58,6 +57,7 @@ def consumer_options(connection: Connection, settings: ReplicaSettings, runtime:
     """Return the options of the consumer, chosen for low latency."""
     options = connection.librdkafka() | SHARED | INPUT
     options |= {"client.id": settings.replica, "group.id": qualified(connection.namespace, Group.PAYMENT)}
+    options["auto.commit.interval.ms"] = round(settings.commit_interval_s * 1000)
     if runtime is RebalanceProtocol.KIP848:
         return options | {"group.protocol": "consumer"}
     return options | {

@@ -187,8 +187,8 @@ class OffsetReader:
             except NotReadyError as missing:
                 ends |= dict.fromkeys(led, str(missing))
         self._answering = frozenset(answering)
-        at_s, known = self._clock(), (self._beginnings, ends, committed, self._highs)
-        return at_s, tuple(self._plausible.offsets(n, *(offsets.get(n) for offsets in known)) for n in every)
+        at_s, answers = self._clock(), (self._beginnings, ends, committed, self._highs)
+        return at_s, tuple(self._plausible.offsets(n, *(found.get(n) for found in answers)) for n in every)
 
     def _query(
         self, request: Callable[..., list[TopicPartition]], numbers: Sequence[int], at: int, what: str, timeout_s: float

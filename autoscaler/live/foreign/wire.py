@@ -82,6 +82,14 @@ DESCRIBE_ASSIGNED: Final = request_kind(
     69, 0, Schema(("groups", CompactArray(_NAME)), ("include_operations", Boolean), _TAGS), ("groups", _ASSIGNED_GROUP),
     is_flexible=True,
 )  # fmt: skip
+_LISTED: Final = CompactArray(
+    ("group", _NAME), ("protocol_type", _NAME), ("state", _NAME), ("type", _NAME), _TAGS
+)  # fmt: skip
+LIST: Final = request_kind(
+    16, 5, Schema(("states", CompactArray(_NAME)), ("types", CompactArray(_NAME)), _TAGS), _ERROR, ("groups", _LISTED),
+    is_flexible=True,
+)  # fmt: skip
+"""The groups of one coordinator."""
 
 NO_TOPICS: Final = struct.pack(">hii", 0, 0, -1)
 """Subscription to nothing: version, number of topics, no user data."""

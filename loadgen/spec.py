@@ -56,8 +56,9 @@ class Load(Bursts):
 
 
 def _known_workload(values: Values) -> str | None:
+    name = values["workload"]
     try:
-        find_workload(values["workload"])
+        find_workload(name)
     except KeyError as error:
         return str(error.args[0])
     return None

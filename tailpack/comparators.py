@@ -17,17 +17,18 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from autoscaler.live.foreign.broker_settings import ASSIGNMENT_INTERVAL, rejected_intervals
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.progress import PROGRESS_INTERVAL_S
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import setting
-from contracts.topics import Topic, qualified
+from contracts.topics import Group, Topic, qualified
 from services.common.records import ServiceError
 from services.consumer import Event
 from services.consumer.partition_queue import OffsetTracker
-from services.payment.comparator import ANSWER_S, NO_PLAN, OUTPUT, SHARED, Replica, configure_group, consumer_options
+from services.payment.comparator import ANSWER_S, NO_PLAN, OUTPUT, SHARED, Replica, consumer_options
 from services.payment.replica import ReplicaSettings
 from services.plan_stage import run_replica
 from tailpack.errors import TailpackError
@@ -59,7 +60,7 @@ class Client:
     def __init__(self, settings: ReplicaSettings, connection: Connection, runtime: RebalanceProtocol) -> None:
         """Create both clients. Raises ServiceError if the group cannot be configured."""
         if runtime is RebalanceProtocol.KIP848:
-            configure_group(connection, settings.heartbeat_s, settings.session_s)
+            _configure_group(connection, settings)
         self._named = partial(qualified, connection.namespace)
         self._replica = Replica(settings)
         self._report_s = 0.0  # monotonic time at which the next report is due
@@ -163,6 +164,17 @@ class Client:
             self._offsets.pop(each.partition, None)
         self._replica.remove_partitions(each.partition for each in partitions)
         self._report()
+
+
+def _configure_group(connection: Connection, settings: ComparatorSettings) -> None:
+    """Set the intervals of the KIP-848 group. Raises ServiceError if the broker rejects one that it knows."""
+    try:
+        rejected = rejected_intervals(connection, qualified(connection.namespace, Group.PAYMENT), settings)
+    except TimeoutError as error:
+        raise ServiceError(f"{connection.bootstrap_servers} does not answer; start it, and try again") from error
+    if wrong := [f"{name} ({why})" for name, why in rejected.items() if ASSIGNMENT_INTERVAL not in name]:
+        remedy = "raise heartbeat_s or session_s, or lower the broker's minimum"
+        raise ServiceError(f"the group cannot be set up for KIP-848: {', '.join(wrong)}; {remedy}")
 
 
 def _raise_if_final(error: KafkaError) -> None:

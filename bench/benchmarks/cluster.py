@@ -9,10 +9,12 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Final
 
+from typer import Argument, Option
+
 from autoscaler.live.launchers.pods import last_line
 from autoscaler.policies.registry import policy_factory
 from bench import BenchError
-from bench.benchmark import Benchmark, Option, Row, Tools
+from bench.benchmark import Benchmark, Row, Tools, time_option
 from bench.cluster import KIND, POLL_INTERVAL_S, Cluster, Namespace, namespace
 from bench.scenario import Scenario, load_scenario, scenario_names
 from contracts.clock import monotonic_s
@@ -34,17 +36,19 @@ FIGURES: Final = (
 class ClusterRuns(Benchmark):
     """Run scenarios on a Kubernetes cluster, each in its own namespace, and write the files to --out."""
 
-    scenarios: Annotated[list[str], Option("Names of scenarios, for example w1 taxi.", positional=True)]
-    policy: Annotated[list[str], Option("Policy to run. Repeatable.")] = field(default_factory=lambda: ["tail-aware"])
-    seeds: Annotated[int, Option("Runs per scenario and policy, with seeds 1, 2, …", least=1)] = 1
+    scenarios: Annotated[list[str], Argument(help="Names of scenarios, for example w1 taxi.")]
+    policy: Annotated[list[str], Option(help="Policy to run. Repeatable.")] = field(
+        default_factory=lambda: ["tail-aware"]
+    )
+    seeds: Annotated[int, Option(help="Runs per scenario and policy, with seeds 1, 2, …", min=1)] = 1
     duration: Annotated[
-        float, Option("Send only the first part of the load, of this length; 0: the whole load.", time=True)
+        float, time_option("Send only the first part of the load, of this length; 0: the whole load.")
     ] = 0.0
-    context: Annotated[str, Option("Context in the kubeconfig; default: its current one.")] = ""
-    overlay: Annotated[str, Option("Kustomize folder that is applied; default: infra/k8s/overlays/kind.")] = ""
-    image: Annotated[str, Option("Image of services, autoscaler and load.")] = "tailpack:0.1.0"
-    report_image: Annotated[str, Option("Image of the report.")] = "tailpack-report:0.1.0"
-    out: Annotated[str, Option("Folder in which each run gets a folder.")] = "out"
+    context: Annotated[str, Option(help="Context in the kubeconfig; default: its current one.")] = ""
+    overlay: Annotated[str, Option(help="Kustomize folder that is applied; default: infra/k8s/overlays/kind.")] = ""
+    image: Annotated[str, Option(help="Image of services, autoscaler and load.")] = "tailpack:0.1.0"
+    report_image: Annotated[str, Option(help="Image of the report.")] = "tailpack-report:0.1.0"
+    out: Annotated[str, Option(help="Folder in which each run gets a folder.")] = "out"
 
     def cases(self) -> Sequence[str]:
         """Return scenario, policy and seed of each run, seed by seed. Raises ValueError."""

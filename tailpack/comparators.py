@@ -166,7 +166,7 @@ class Client:
         self._report()
 
 
-def _configure_group(connection: Connection, settings: ComparatorSettings) -> None:
+def _configure_group(connection: Connection, settings: ReplicaSettings) -> None:
     """Set the intervals of the KIP-848 group. Raises ServiceError if the broker rejects one that it knows."""
     try:
         rejected = rejected_intervals(connection, qualified(connection.namespace, Group.PAYMENT), settings)

@@ -5,17 +5,18 @@ no schedule, only a lower bound from the work that must be done in time.
 """
 
 import time
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, count, islice
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from autoscaler.optimum.bounds import OptimumProblem, volume_us
-from autoscaler.optimum.schedule import Schedule, plans_of
 from autoscaler.optimum.search import search
-from autoscaler.optimum.serving import NEVER, Load, Prices
+from autoscaler.optimum.serving import NEVER, NONE, Load, Prices
 from autoscaler.optimum.transitions import States
 
 MAX_PARTITIONS: Final = 5
@@ -28,6 +29,12 @@ PRICES_TRIED: Final = 2
 MINUTE_US: Final = 60_000_000
 UNAVOIDABLE_LATE_US: Final = 60_000_000
 """Price of a late event if some must be late, replica-µs."""
+PREFIX: Final = "payment"
+
+Schedule = tuple[tuple[int, tuple[str, ...], tuple[str, ...]], ...]
+"""(Time in µs, replicas from then on, owner of each partition), for each tick with a change."""
+Step = tuple[int, Sequence[int], int, Sequence[int]]
+"""(Time in µs, bin of each partition, replicas, previous bin of each bin's replica; NONE: another replica)."""
 
 
 class Optimum(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,3 +195,38 @@ def _method(problem: OptimumProblem, *, proven: bool, late: int) -> str:
         f"dynamic programming over every placement at {len(problem.ticks_us)} ticks: {what}; "
         "lower bound: late events at a price (Lagrange), or the work alone"
     )
+
+
+def plans_of(path: Iterable[Step], first: Sequence[int], replicas: int, startup_us: int) -> Schedule:
+    """Return the path as plans with named replicas. A replica is requested one start-up time before it serves.
+
+    first: replica of each partition before the path. replicas: number of replicas before the path.
+    """
+    names = [f"{PREFIX}-{number}" for number in range(replicas)]
+    serving = [names[owner] for owner in dict.fromkeys(first)]
+    idle = [name for name in names if name not in serving]
+    fresh = count(len(names))
+    steps: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
+    for at_us, placement, paid, previous in path:
+        bins = max(placement) + 1
+        taken = [serving[before] if before != NONE else "" for before in previous[:bins]]
+        spare = [*idle, *(name for name in serving if name not in taken)]
+        free = chain(spare, (f"{PREFIX}-{number}" for number in fresh))
+        serving = [name or next(free) for name in taken]
+        idle = list(islice(free, paid - bins))
+        owners = tuple(serving[bin_] for bin_ in placement)
+        steps.append((at_us, (*serving, *idle), owners))
+    return _requested_ahead(steps, startup_us)
+
+
+def _requested_ahead(steps: Sequence[tuple[int, tuple[str, ...], tuple[str, ...]]], startup_us: int) -> Schedule:
+    """Return the plans with the replicas that later plans need within a start-up time, without repetitions."""
+    plans: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
+    times_us = [at_us for at_us, _, _ in steps]
+    for index, (at_us, names, owners) in enumerate(steps):
+        following_us = times_us[index + 1] if index + 1 < len(steps) else at_us
+        soon = bisect_left(times_us, following_us + startup_us) if startup_us else index + 1
+        replicas = tuple(dict.fromkeys(chain(names, *(more for _, more, _ in steps[index + 1 : soon]))))
+        if not plans or plans[-1][1:] != (replicas, owners):
+            plans.append((at_us, replicas, owners))
+    return tuple(plans)

@@ -20,6 +20,7 @@ from bench.sections import (
     STAGES,
     Chain,
     Heading,
+    Load,
     Payment,
     Simulation,
     Stage,
@@ -29,7 +30,7 @@ from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
 from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, table_in
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
-from loadgen.spec import LOAD_RULES, Load, LoadSpec, trace_problems
+from loadgen.spec import RULES, LoadSpec, trace_problems
 from loadgen.trace import EventTrace, Trace
 from loadgen.workloads import find_workload
 from partitioners import Partitioner, splits_keys
@@ -62,9 +63,9 @@ class Scenario(Heading):
 
     def load_spec(self) -> LoadSpec:
         """Return the load in the format of the generator."""
-        values: dict[str, Any] = {}
-        for section in (self, self.load, self.payment, self.target):
-            values |= shared_fields(section, LoadSpec)
+        sections = (self, self.load, self.payment, self.target)
+        names = LoadSpec.__struct_fields__
+        values = {name: getattr(section, name) for section in sections for name in names if hasattr(section, name)}
         return LoadSpec(**values)
 
     def with_trace(self, trace: Trace | EventTrace) -> "Scenario":
@@ -330,7 +331,7 @@ _LOAD_KEYS: Final = {
 
 def _contradictions(values: Values) -> list[tuple[str, str]]:
     load = {field: values[key] for field, key in _LOAD_KEYS.items() if key in values}
-    found = [(_LOAD_KEYS[field], problem) for field, problem in contradictions(load, LOAD_RULES)]
+    found = [(_LOAD_KEYS[field], problem) for field, problem in contradictions(load, RULES)]
     return found + contradictions(values, _RULES)
 
 

@@ -10,8 +10,9 @@ from contracts.membership import MIN_SERVICE_TIME, EventCost, Membership
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import DAY_S, Rules, Settings, Target, must, required, setting
 from contracts.topics import KeyedTopics
-from loadgen.schedule import Split
-from loadgen.spec import Load, Topology
+from loadgen.schedule import Bursts, Spacing, Split
+from loadgen.spec import Topology
+from partitioners import Partitioner
 
 LED_PROTOCOLS: Final = (RebalanceProtocol.LED_EAGER, RebalanceProtocol.LED_COOPERATIVE)
 """Protocols of other clients that follow plans, because the autoscaler leads their group."""
@@ -49,6 +50,31 @@ class Heading(KeyedTopics):
     seed: int = setting(1, least=0, most=2**31 - 1)
     """Seed of the load and of everything random in a simulated run."""
     RULES: ClassVar[Rules] = (VALID_NAME,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load(Bursts):
+    """The load that is sent."""
+
+    workload: str
+    """Name of a workload, or a curve that repeats: `80 for 200, to 330 in 50` is 80 events/s for 200 s, then 50 s up
+    to 330."""
+    trace: str = setting("")
+    """CSV or Parquet file with events that replace the workload, as in `--trace`."""
+    spacing: Spacing = setting(Spacing.BURST)
+    """Distribution of events within a second."""
+    split: Split = setting(Split.EVEN)
+    """Distribution of events over partitions."""
+    burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
+    """Time of the first burst within its period; `random`: chosen by the seed."""
+    partitioner: Partitioner = setting(Partitioner.EXPLICIT)
+    """Partitioner of `payments.requested`; `explicit`: the load chooses."""
+    key_skew: float = setting(0.0, least=0, most=10)
+    """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""
+    faults: tuple[str, ...] = setting(())
+    """`burst 120-121 10`: ten times the events in second 120. `hot-key 60-90 0.5`: half have one customer."""
+    invalid_share: float = setting(0.0, "share", least=0, most=1)
+    """Share of invalid orders. Pipeline only."""
 
 
 @dataclass(frozen=True, kw_only=True)

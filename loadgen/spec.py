@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-from contracts.settings import Rules, Settings, Values, must, required, setting, shared_fields
-from contracts.topics import KeyedTopics
-from contracts.validation import DECODE_ERRORS, InvalidSettingsError, parse
+from contracts.settings import Rule, Settings, Values, contradictions, setting, shared_fields
+from contracts.topics import PIPELINE_PARTITIONS
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.faults import BURST, HOT_KEY, apply_bursts, fault_after_end, faults_problem, read_faults
 from loadgen.keys import Keys
-from loadgen.schedule import Bursts, Schedule, Spacing, Split, build_schedule
+from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
 from loadgen.trace import EventTrace, Trace, join_schedules, read_trace
 from loadgen.workloads import Workload, find_workload
@@ -30,104 +30,42 @@ class Topology(StrEnum):
     """The generator writes `payments.requested` itself, as the papers did."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Load(Bursts):
-    """The load that is sent."""
-
-    workload: str
-    """Name of a workload, or a curve that repeats: `80 for 200, to 330 in 50` is 80 events/s for 200 s, then 50 s up
-    to 330."""
-    trace: str = setting("")
-    """CSV or Parquet file with events that replace the workload, as in `--trace`."""
-    spacing: Spacing = setting(Spacing.BURST)
-    """Distribution of events within a second."""
-    split: Split = setting(Split.EVEN)
-    """Distribution of events over partitions."""
-    burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
-    """Time of the first burst within its period; `random`: chosen by the seed."""
-    partitioner: Partitioner = setting(Partitioner.EXPLICIT)
-    """Partitioner of `payments.requested`; `explicit`: the load chooses."""
-    key_skew: float = setting(0.0, least=0, most=10)
-    """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""
-    faults: tuple[str, ...] = setting(())
-    """`burst 120-121 10`: ten times the events in second 120. `hot-key 60-90 0.5`: half have one customer."""
-    invalid_share: float = setting(0.0, "share", least=0, most=1)
-    """Share of invalid orders. Pipeline only."""
-
-
-def _known_workload(values: Values) -> str | None:
-    name = values["workload"]
-    try:
-        find_workload(name)
-    except KeyError as error:
-        return str(error.args[0])
-    return None
-
-
-def _unless_traced(rule: Callable[[Values, Workload], str | None], values: Values) -> str | None:
-    return None if values["trace"] else rule(values, find_workload(values["workload"]))
-
-
-def _long_enough(values: Values, workload: Workload) -> str | None:
-    fits = workload.lasts(values["duration_s"])
-    return None if fits else f"{values['duration_s']} is too long: {workload.name} ends at {workload.duration_s} s"
-
-
-def _split_fits_table(values: Values, workload: Workload) -> str | None:
-    if (workload.partitions is None) is (values["split"] is not Split.TABLE):
-        return None
-    if workload.partitions is None:
-        return f"'table' needs a workload with a partition table; {workload.name} has none"
-    return f"'{values['split']}' contradicts the partition table of {workload.name}; use 'table'"
-
-
-def _partitions_fit_table(values: Values, workload: Workload) -> str | None:
-    fits = workload.partitions in (None, values["partitions"])
-    made_for = f"{workload.name}, which is made for {workload.partitions}"
-    return None if fits else f"{values['partitions']} contradicts {made_for}"
-
-
-def _partitioner_keeps_table(values: Values, workload: Workload) -> str | None:
-    return _ignores_table(values["partitioner"], workload.name) if values["split"] is Split.TABLE else None
-
-
-def _ignores_table(partitioner: Partitioner, owner: str) -> str | None:
-    if partitioner is Partitioner.EXPLICIT:
-        return None
-    return f"'{partitioner}' would ignore the partition table of {owner}; use 'explicit'"
-
-
-def _invalid_orders_are_validated(values: Values) -> str | None:
-    is_unchecked = values["invalid_share"] > 0 and values["topology"] is Topology.PAYMENT_ONLY
-    return "must be 0 in payment-only runs, which have no stage that validates orders" if is_unchecked else None
-
-
-LOAD_RULES: Final[Rules] = (
-    ("workload", _known_workload),
-    ("duration_s", partial(_unless_traced, _long_enough)),
-    ("split", partial(_unless_traced, _split_fits_table)),
-    ("partitions", partial(_unless_traced, _partitions_fit_table)),
-    ("partitioner", partial(_unless_traced, _partitioner_keeps_table)),
-    ("invalid_share", _invalid_orders_are_validated),
-    ("faults", faults_problem),
-)
-"""Rules against contradictions in a LoadSpec."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoadSpec(Load, KeyedTopics):
-    """One load, written by the process that starts the generator. Raises ValueError that names every contradiction."""
+class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One load. Raises ValueError (from JSON: msgspec.ValidationError) that names every contradiction."""
 
     topology: Topology
-    duration_s: int = required("s", least=1)
-    """Seconds of the workload that are sent."""
-    partitions: int = required(least=1)
-    """Partitions of `payments.requested`."""
-    latency_target_s: float = required("s", above=0)
-    """Latency target W. The run is invalid if the generator's p99 lateness exceeds 5 % of it."""
+    workload: str
+    """A name or a curve, as `find_workload` reads it."""
+    trace: str = ""
+    """Path of a trace whose events are sent instead of the workload's."""
+    spacing: Spacing
+    split: Split
+    partitioner: Partitioner = Partitioner.EXPLICIT
+    key_skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """Exponent of Zipf's law for customers; 0: uniform."""
+    faults: tuple[str, ...] = ()
+    """Faults in the syntax of `Fault.of`."""
     seed: int = 0
-    burst_phase_s: float | Literal["random"] = setting(0.0, "s", least=0)
-    RULES: ClassVar[Rules] = LOAD_RULES
+    duration_s: Annotated[int, msgspec.Meta(ge=1)]
+    """Seconds of the workload that are sent."""
+    partitions: Annotated[int, msgspec.Meta(ge=1)]
+    """Partitions of `payments.requested`."""
+    pipeline_partitions: Annotated[int, msgspec.Meta(ge=1)] = PIPELINE_PARTITIONS
+    """Partitions of `orders.placed`."""
+    latency_target_s: Annotated[float, msgspec.Meta(gt=0)]
+    """Latency target W. The run is invalid if the generator's p99 lateness exceeds 5 % of it."""
+    burst_period_s: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    burst_phase_s: float | Literal["random"] = 0.0
+    burst_jitter_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    burst_drift_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """Times of bursts, as in the class `Bursts`."""
+    invalid_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """Share of orders that Order must refuse. Pipeline only."""
+
+    def __post_init__(self) -> None:
+        problems = contradictions(msgspec.structs.asdict(self), RULES)
+        if problems:
+            raise ValueError("; ".join(f"{field}: {problem}" for field, problem in problems))
 
     def schedule(self) -> Schedule:
         """Return the events to send, with times and partitions. Raises InvalidSettingsError for an invalid trace."""
@@ -185,12 +123,15 @@ class DriverSettings(Settings):
     http_host: str = setting("127.0.0.1")
     """Address of `/metrics`."""
 
-    RULES: ClassVar[Rules] = (
-        must("load_file", lambda of: of["load_file"], "missing"),
-        must("out_dir", lambda of: of["out_dir"], "missing"),
-        must("part", lambda of: of["part"] <= of["parts"], "must be at most parts, {parts}"),
-        must("start_file", lambda of: of["parts"] == 1 or of["start_file"], "missing: parts share it"),
-    )
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base class's rules, and those for load_file, out_dir, part and start_file."""
+        return (
+            *super().rules(),
+            *((name, lambda of, key=name: None if of[key] else "missing") for name in ("load_file", "out_dir")),
+            ("part", lambda of: None if of["part"] <= of["parts"] else f"must be at most parts, {of['parts']}"),
+            ("start_file", lambda of: "missing: parts share it" if of["parts"] > 1 and not of["start_file"] else None),
+        )
 
 
 def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
@@ -223,8 +164,67 @@ def read_load(settings: DriverSettings) -> LoadSpec:
         raise InvalidSettingsError([f"TAILPACK_OUT_DIR: {settings.out_dir} is not a folder"])
     path = Path(settings.load_file)
     try:
-        return parse(msgspec.json.decode(path.read_bytes(), type=dict[str, Any]), LoadSpec, where=f"{path}: ")
+        return msgspec.json.decode(path.read_bytes(), type=LoadSpec)
     except OSError as error:
         raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
     except DECODE_ERRORS as error:
         raise InvalidSettingsError([f"{path}: {error}"]) from error
+
+
+def _known_workload(values: Values) -> str | None:
+    try:
+        find_workload(values["workload"])
+    except KeyError as error:
+        return str(error.args[0])
+    return None
+
+
+def _unless_traced(rule: Callable[[Values, Workload], str | None], values: Values) -> str | None:
+    return None if values["trace"] else rule(values, find_workload(values["workload"]))
+
+
+def _long_enough(values: Values, workload: Workload) -> str | None:
+    fits = workload.lasts(values["duration_s"])
+    return None if fits else f"{values['duration_s']} is too long: {workload.name} ends at {workload.duration_s} s"
+
+
+def _split_fits_table(values: Values, workload: Workload) -> str | None:
+    if (workload.partitions is None) is (values["split"] is not Split.TABLE):
+        return None
+    if workload.partitions is None:
+        return f"'table' needs a workload with a partition table; {workload.name} has none"
+    return f"'{values['split']}' contradicts the partition table of {workload.name}; use 'table'"
+
+
+def _partitions_fit_table(values: Values, workload: Workload) -> str | None:
+    fits = workload.partitions in (None, values["partitions"])
+    made_for = f"{workload.name}, which is made for {workload.partitions}"
+    return None if fits else f"{values['partitions']} contradicts {made_for}"
+
+
+def _partitioner_keeps_table(values: Values, workload: Workload) -> str | None:
+    return _ignores_table(values["partitioner"], workload.name) if values["split"] is Split.TABLE else None
+
+
+def _ignores_table(partitioner: Partitioner, owner: str) -> str | None:
+    if partitioner is Partitioner.EXPLICIT:
+        return None
+    return f"'{partitioner}' would ignore the partition table of {owner}; use 'explicit'"
+
+
+def _invalid_orders_are_validated(values: Values) -> str | None:
+    is_unchecked = values["invalid_share"] > 0 and values["topology"] is Topology.PAYMENT_ONLY
+    return "must be 0 in payment-only runs, which have no stage that validates orders" if is_unchecked else None
+
+
+RULES: Final[tuple[tuple[str, Rule], ...]] = (
+    ("workload", _known_workload),
+    ("duration_s", partial(_unless_traced, _long_enough)),
+    ("split", partial(_unless_traced, _split_fits_table)),
+    ("partitions", partial(_unless_traced, _partitions_fit_table)),
+    ("partitioner", partial(_unless_traced, _partitioner_keeps_table)),
+    ("invalid_share", _invalid_orders_are_validated),
+    ("faults", faults_problem),
+    *BURST_RULES,
+)
+"""Rules against contradictions: pairs of the field of LoadSpec that the message names, and the rule."""

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -149,7 +148,7 @@ def test_the_web_page_shows_the_load_and_closes_after_it(kafka: str, namespace: 
 
 @pytest.mark.parametrize(("trace", "named"), [("", "no Kafka broker answers"), ("absent.csv", "absent.csv")])
 def test_a_generator_that_cannot_start_prints_one_line(tmp_path: Path, namespace: str, trace: str, named: str) -> None:
-    spec = replace(load(Topology.PIPELINE), trace=trace)
+    spec = msgspec.structs.replace(load(Topology.PIPELINE), trace=trace)
     with Generator(tmp_path, f"127.0.0.1:{free_port()}", namespace, spec, CONNECT_DEADLINE_S="1") as generator:
         assert generator.wait() == 1
         output = generator.log_text()
@@ -173,7 +172,7 @@ def test_a_broker_stall_of_two_seconds_appears_in_the_percentiles(
     topic.add_incremental_config(stamped)
     asked.incremental_alter_configs([topic])[topic].result(DEADLINE_S)
     (tmp_path / "even.csv").write_text("second,events\n" + "".join(f"{second},100\n" for second in range(6)))
-    spec = replace(
+    spec = msgspec.structs.replace(
         load(Topology.PAYMENT_ONLY, duration_s=6, partitions=3),
         trace=str(tmp_path / "even.csv"), spacing=Spacing.SMOOTH,
     )  # fmt: skip

@@ -1,8 +1,8 @@
 """A contradictory load is refused."""
 
+import msgspec
 import pytest
 
-from contracts.validation import InvalidSettingsError, parse
 from loadgen.spec import LoadSpec
 
 
@@ -16,23 +16,23 @@ def load(**changes: object) -> LoadSpec:
         "partitions": 5,
         "latency_target_s": 0.5,
     }
-    return parse(base | changes, LoadSpec)
+    return msgspec.json.decode(msgspec.json.encode(base | changes), type=LoadSpec)
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"duration_s": 601}, "duration_s = 601: 601 is too long: w1 ends at 600 s"),
-        ({"workload": "w1-skew9", "partitions": 9}, "split = 'random': 'random' contradicts the partition table"),
-        ({"workload": "w1-skew9", "split": "table"}, "partitions = 5: 5 contradicts w1-skew9, which is made for 9"),
+        ({"duration_s": 601}, "duration_s: 601 is too long: w1 ends at 600 s"),
+        ({"workload": "w1-skew9", "partitions": 9}, "split: 'random' contradicts the partition table"),
+        ({"workload": "w1-skew9", "split": "table"}, "partitions: 5 contradicts w1-skew9, which is made for 9"),
         (
             {"workload": "w1-skew9", "split": "table", "partitions": 9, "partitioner": "kg"},
-            "partitioner = 'kg': 'kg' would ignore",
+            "partitioner: 'kg' would ignore",
         ),
-        ({"invalid_share": 0.1}, "invalid_share = 0.1: must be 0 in payment-only runs"),
+        ({"invalid_share": 0.1}, "invalid_share: must be 0 in payment-only runs"),
     ],
 )
 def test_a_contradiction_is_named(changes: dict[str, object], problem: str) -> None:
-    with pytest.raises(InvalidSettingsError) as error:
+    with pytest.raises(msgspec.ValidationError) as error:
         load(**changes)
     assert problem in str(error.value)

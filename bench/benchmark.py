@@ -13,28 +13,27 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import msgspec
+from typer import Option
 
 from bench import BenchError
+from contracts.children import Child
 from contracts.connection import Connection
+from contracts.settings import duration_s
 from contracts.validation import DECODE_ERRORS, as_environment
 from contracts.waiting import WaitTimeoutError
-from loadgen.children import Child
 from loadgen.result import part_file_name
 
 Row = dict[str, Any]
 """Figures of one case. A row is invalid if its `problem` is not empty or its `valid` is false."""
 
 
-@dataclass(frozen=True)
-class Option:
-    """Help and limits of a command-line option. Type and default are those of the annotated field."""
+def time_option(text: str) -> Any:
+    """Return an option whose value is a duration, such as 500ms, 3s or 2m. A number without unit is in seconds."""
+    return Option(metavar="TIME", parser=_seconds, help=text)
 
-    help: str
-    least: float | None = None
-    most: float | None = None
-    positional: bool = False
-    time: bool = False
-    """Whether the value is a duration, such as 500ms, 3s or 2m. A number without unit is in seconds."""
+
+def _seconds(text: str | float) -> float:
+    return text if isinstance(text, float) else float(text) if text.replace(".", "").isdigit() else duration_s(text)
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Benchmark:
 class QuickBenchmark(Benchmark):
     """Base class of benchmarks with a `quick` option. With it, a benchmark measures less and ends within 50 s."""
 
-    quick: Annotated[bool, Option("Measure less, so that it ends within 50 s.")] = False
+    quick: Annotated[bool, Option("--quick", help="Measure less, so that it ends within 50 s.")] = False
 
 
 @dataclass(frozen=True)

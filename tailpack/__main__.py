@@ -4,7 +4,7 @@ import signal
 import sys
 from typing import Never
 
-from loadgen.children import STOP_SIGNALS
+from contracts.children import STOP_SIGNALS
 from tailpack.errors import INTERRUPTED, STOPPED
 
 

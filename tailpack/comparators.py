@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -17,17 +17,18 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from autoscaler.live.foreign.broker_settings import ASSIGNMENT_INTERVAL, rejected_intervals
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.progress import PROGRESS_INTERVAL_S
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import setting
-from contracts.topics import Topic, qualified
+from contracts.topics import Group, Topic, qualified
 from services.common.records import ServiceError
 from services.consumer import Event
 from services.consumer.partition_queue import OffsetTracker
-from services.payment.comparator import ANSWER_S, NO_PLAN, OUTPUT, SHARED, Replica, configure_group, consumer_options
+from services.payment.comparator import ANSWER_S, NO_PLAN, OUTPUT, SHARED, Replica, consumer_options
 from services.payment.replica import ReplicaSettings
 from services.plan_stage import run_replica
 from tailpack.errors import TailpackError
@@ -59,20 +60,17 @@ class Client:
     def __init__(self, settings: ReplicaSettings, connection: Connection, runtime: RebalanceProtocol) -> None:
         """Create both clients. Raises ServiceError if the group cannot be configured."""
         if runtime is RebalanceProtocol.KIP848:
-            configure_group(connection, settings.heartbeat_s, settings.session_s)
+            _configure_group(connection, settings)
         self._named = partial(qualified, connection.namespace)
         self._replica = Replica(settings)
-        self._commit_interval_s = settings.commit_interval_s
-        self._commit_s = self._report_s = 0.0  # monotonic times at which each is due
+        self._report_s = 0.0  # monotonic time at which the next report is due
         self._failed: KafkaError | None = None
         self._offsets: dict[int, OffsetTracker] = {}
         """Owned partition → its tracker. A partition that returns gets a new one, which ignores earlier callbacks."""
-        self._committing = False
         self._is_eager = runtime in (RebalanceProtocol.RANGE, RebalanceProtocol.LED_EAGER)
         own = connection.librdkafka() | SHARED | OUTPUT | {"client.id": settings.replica}
         self._producer = Producer(own, logger=log)
-        options = consumer_options(connection, settings, runtime)
-        self._consumer = Consumer(options | {"on_commit": self._on_commit}, logger=log)
+        self._consumer = Consumer(consumer_options(connection, settings, runtime), logger=log)
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Join the group, serve until `stopped`, then commit and leave. Raises ServiceError."""
@@ -105,7 +103,7 @@ class Client:
             idle = False
 
     def _do_what_is_due(self) -> None:
-        """Process acknowledgements, commit and report. Raises ServiceError if an output failed permanently."""
+        """Process acknowledgements, and report. Raises ServiceError if an output failed permanently."""
         self._producer.poll(0)
         if self._failed is not None:
             raise ServiceError(f"an output was not written ({self._failed.str()}); the replica must restart")
@@ -113,10 +111,6 @@ class Client:
         if now_s >= self._report_s:
             self._report_s = now_s + PROGRESS_INTERVAL_S
             self._report()
-        offsets = self._committable(tuple(self._offsets)) if now_s >= self._commit_s and not self._committing else []
-        if offsets:
-            self._commit_s, self._committing = now_s + self._commit_interval_s, True
-            self._consumer.commit(offsets=offsets, asynchronous=True)
 
     def _serve(self, message: Any, received_us: int, *, idle: bool) -> None:
         offsets = self._offsets[message.partition()]
@@ -128,16 +122,16 @@ class Client:
         where, stamp_us = (message.topic(), message.partition(), message.offset()), message.timestamp()[1] * 1000
         event = Event(*where, message.key(), message.value(), (), stamp_us, received_us, NO_PLAN)
         topic, key, value = self._replica.finish(event)
-        self._send(self._named(topic), key, value, partial(offsets.end, message.offset()))
 
-    def _send(self, topic: str, key: bytes | None, value: bytes, then: Callable[[], object] = bool) -> None:
         def delivered(error: KafkaError | None, _: Any) -> None:
+            self._failed = error or self._failed
             if error is None:
-                then()
-            else:
-                self._failed = error
+                offsets.end(message.offset())
+                if offsets.position is not None and self._offsets.get(message.partition()) is offsets:
+                    done = TopicPartition(message.topic(), message.partition(), offsets.position)
+                    self._consumer.store_offsets(offsets=[done])
 
-        self._producer.produce(topic, value=value, key=key, on_delivery=delivered)
+        self._producer.produce(self._named(topic), value=value, key=key, on_delivery=delivered)
 
     def _report(self, *, stopping: bool = False) -> None:
         report = self._replica.report(stopping=stopping)
@@ -162,13 +156,7 @@ class Client:
         return placed
 
     def _on_revoke(self, consumer: Consumer, revoked: Sequence[TopicPartition]) -> None:
-        self._producer.flush(DRAIN_S)
-        if offsets := self._committable([each.partition for each in revoked]):
-            try:
-                self._consumer.commit(offsets=offsets, asynchronous=False)
-            except KafkaException as error:  # not lost: the events since the last commit are served again
-                why = error.args[0].str()
-                log.warning("Kafka refused the commit before a handover (%s); its events are served again", why)
+        self._producer.flush(DRAIN_S)  # librdkafka then commits what is done
         self._remove_partitions(consumer, revoked)
 
     def _remove_partitions(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
@@ -177,19 +165,16 @@ class Client:
         self._replica.remove_partitions(each.partition for each in partitions)
         self._report()
 
-    def _committable(self, partitions: Collection[int]) -> list[TopicPartition]:
-        topic, owned = self._named(Topic.PAYMENTS_REQUESTED), self._offsets
-        done = {partition: owned[partition].committable_offset for partition in partitions if partition in owned}
-        return [TopicPartition(topic, partition, at) for partition, at in done.items() if at is not None]
 
-    def _on_commit(self, error: KafkaError | None, offsets: Sequence[TopicPartition]) -> None:
-        self._committing = False
-        if error is None:
-            for each in offsets:
-                if each.error is None and each.partition in self._offsets:
-                    self._offsets[each.partition].mark_committed(each.offset)
-        elif not error.retriable():
-            log.info("Kafka refused a commit (%s); it is repeated after the next interval", error.str())
+def _configure_group(connection: Connection, settings: ReplicaSettings) -> None:
+    """Set the intervals of the KIP-848 group. Raises ServiceError if the broker rejects one that it knows."""
+    try:
+        rejected = rejected_intervals(connection, qualified(connection.namespace, Group.PAYMENT), settings)
+    except TimeoutError as error:
+        raise ServiceError(f"{connection.bootstrap_servers} does not answer; start it, and try again") from error
+    if wrong := [f"{name} ({why})" for name, why in rejected.items() if ASSIGNMENT_INTERVAL not in name]:
+        remedy = "raise heartbeat_s or session_s, or lower the broker's minimum"
+        raise ServiceError(f"the group cannot be set up for KIP-848: {', '.join(wrong)}; {remedy}")
 
 
 def _raise_if_final(error: KafkaError) -> None:

@@ -10,7 +10,7 @@ from typing import IO, Final
 
 import psutil
 
-from loadgen.children import STOP_DEADLINE_S, defer_stop_signals, python_module
+from contracts.children import STOP_DEADLINE_S, defer_stop_signals, python_module
 from tailpack.errors import TailpackError
 from tailpack.local.jars import java
 

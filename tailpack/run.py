@@ -21,10 +21,9 @@ from autoscaler.page.feed import Feed
 from autoscaler.page.snapshot import snapshot
 from bench.benchmark import all_exist
 from bench.scenario import Scenario
-from contracts.children import python_module
+from contracts.children import defer_stop_signals, python_module
 from contracts.clock import now_us
 from contracts.connection import Connection
-from loadgen.children import defer_stop_signals
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, part_file_name
 from loadgen.workloads import find_workload
 from report import replace_file

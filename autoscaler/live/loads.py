@@ -10,7 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from autoscaler.live.offsets import OffsetReader, PartitionOffsets
+from autoscaler.live.offsets import OffsetReader
+from autoscaler.live.partition_offsets import PartitionOffsets
 from autoscaler.live.problems import first_few
 from autoscaler.model import PartitionLoad, RecentArrivals, begin_offset_s
 from autoscaler.ports import NotReadyError

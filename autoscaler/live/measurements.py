@@ -7,13 +7,16 @@ from statistics import median
 from typing import Any, Final
 
 import numpy as np
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
 
+from autoscaler.live.offsets import OffsetReader
+from autoscaler.ports import NotReadyError
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.preflight import client_config
+from contracts.waiting import Stop
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +27,7 @@ MIN_SAMPLES: Final = 3
 DEADLINE_S: Final = 5.0
 STALE_AFTER_S: Final = 15.0
 """Age at which a member list is too old to use."""
+RATE_INTERVAL_S: Final = 0.5  # between two readings of the offsets
 
 
 class MemberReader:
@@ -100,3 +104,34 @@ class CommittedRates:
                     self._samples.append(rate)
                     self._on_busy(member, total - before[2], at_s - before[1])
         self._last = {member: commit for member, commit in self._last.items() if member in owned}
+
+
+def observe_rate(
+    connection: Connection, topic: str, group: str, seconds: float, stop: Stop
+) -> tuple[float | None, str]:
+    """Return the service rate of a busy member (events/s), and why it is unknown: None, and the reason.
+
+    The group is observed for `seconds`, or until `stop` is set. Nothing is written, joined or committed.
+    """
+    config = client_config(connection, group_id=group, enable_auto_commit=False)
+    offsets = OffsetReader(lambda level: Consumer(config | {"isolation.level": level}), topic=topic, is_foreign=True)
+    members, rates = MemberReader(connection, group, topic), CommittedRates()
+    until_s, problem = monotonic_s() + seconds, ""
+    try:
+        while monotonic_s() < until_s and not stop.is_set():
+            try:
+                at_s, found = offsets.read()
+            except NotReadyError as error:
+                problem = str(error)
+            else:
+                places = [(one.end, one.committed) for one in found]
+                known = {number for number, place in enumerate(places) if None not in place}
+                ends, committed = np.array([(end or 0, done or 0) for end, done in places], dtype=np.float64).T
+                owned = {member: read & known for member, read in (members.read() or {}).items()}
+                rates.observe(at_s, owned, committed, ends - committed)
+                problem = "" if known else f"{group} has no committed offset of {topic}"
+            stop.wait(RATE_INTERVAL_S)
+    finally:
+        offsets.close()
+    idle = f"no member of {group} was behind for several commits in {seconds:g} s"
+    return rates.service_rate, "" if rates.service_rate else problem or members.problem or idle

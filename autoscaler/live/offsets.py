@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
+from autoscaler.live.partition_offsets import PartitionOffsets, PlausibleOffsets
 from autoscaler.ports import NotReadyError
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
@@ -35,25 +36,11 @@ BEGINNINGS_EVERY_S: Final = 10.0
 """Interval of reading the first offsets. Logs are truncated rarely."""
 MIN_WAIT_S: Final = 0.05
 NO_LEADER: Final = -1
-OPEN_TRANSACTION_S: Final = 10.0  # age from which it is reported; most end within a second
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 PARTITIONS_PER_REQUEST: Final = 500
 """Most partitions in a request. librdkafka's time grows with the square of their number: 10,000 partitions take half a
 second in one request, a tenth of that in twenty requests."""
 CONCURRENT_REQUESTS: Final = 4
-
-
-class PartitionOffsets(NamedTuple):
-    """Offsets of one partition; None: unknown."""
-
-    end: int | None
-    committed: int | None
-    """Next offset of the group. Without a commit: the beginning (our reset is `earliest`), None for a foreign group."""
-    beginning: int | None = None
-    problem: str = ""
-    """Why an offset is unknown."""
-    hidden: str = ""
-    """Text if an open transaction has hidden records for long (they follow the last stable offset); else empty."""
 
 
 class OffsetReader:
@@ -87,8 +74,7 @@ class OffsetReader:
         """Leaders that answered the last request."""
         self._beginnings: dict[int, int | str] = {}
         self._highs: dict[int, int | str] = {}  # high watermarks
-        self._open: dict[int, tuple[int, float]] = {}
-        """Partition → last stable offset, and since when it has stayed below the high watermark (seconds)."""
+        self._plausible = PlausibleOffsets(topic, clock, is_foreign=is_foreign)
 
     @classmethod
     def of(cls, connection: Connection, scaled: ScaledGroup, interval_s: float, **options: Any) -> "OffsetReader":
@@ -201,8 +187,8 @@ class OffsetReader:
             except NotReadyError as missing:
                 ends |= dict.fromkeys(led, str(missing))
         self._answering = frozenset(answering)
-        at_s, begun = self._clock(), self._beginnings
-        return at_s, tuple(self._partition(n, begun.get(n), ends.get(n), committed.get(n)) for n in every)
+        at_s, answers = self._clock(), (self._beginnings, ends, committed, self._highs)
+        return at_s, tuple(self._plausible.offsets(n, *(found.get(n) for found in answers)) for n in every)
 
     def _query(
         self, request: Callable[..., list[TopicPartition]], numbers: Sequence[int], at: int, what: str, timeout_s: float
@@ -229,40 +215,3 @@ class OffsetReader:
         except KafkaException as failed:
             raise NotReadyError(f"{what} offsets of {self._topic}: {failed.args[0].str()}") from failed
         return found
-
-    def _partition(
-        self, number: int, beginning: int | str | None, end: int | str | None, committed: int | str | None
-    ) -> PartitionOffsets:
-        """Return the offsets, with None for the client's markers and for implausible values."""
-        high, hidden = self._highs.get(number), ""
-        following = beginning if committed == OFFSET_INVALID and not self._is_foreign else committed
-        if isinstance(beginning, int) and isinstance(following, int) and isinstance(end, int):  # usual, so it is fast
-            is_plain = 0 <= beginning <= following <= end
-            if is_plain and not (isinstance(high, int) and high > end):
-                self._open.pop(number, None)
-                return PartitionOffsets(end, following, beginning)
-        name = f"{self._topic}/{number}"
-        if isinstance(end, int) and isinstance(high, int):
-            hidden = self._note_hidden(number, end, high)
-            if self._is_foreign and isinstance(committed, int) and committed <= high:
-                end = max(end, committed)  # it reads uncommitted records
-        problem = next((value for value in (end, beginning, committed) if isinstance(value, str)), "")
-        if end is None:
-            problem = problem or f"end offset of {name}: it has no leader"
-        start, last, done = (value if isinstance(value, int) else None for value in (beginning, end, committed))
-        if start is not None and last is not None and (start < 0 or last < start):
-            problem, start, last = f"offsets of {name}: the broker answered {start} to {last}", None, None
-        if done is not None and done != OFFSET_INVALID and (done < 0 or (last is not None and done > last)):
-            problem, done = f"lag of {name}: committed offset {done} is not between 0 and the end offset {last}", None
-        if done is not None and self._is_foreign:
-            done = None if done < (start or 0) else done
-        elif done is not None:
-            done = start if done == OFFSET_INVALID else max(done, start or 0)
-        return PartitionOffsets(last, done, start, problem, hidden)
-
-    def _note_hidden(self, number: int, stable: int, high: int) -> str:
-        if high <= stable or self._open.get(number, (None,))[0] != stable:
-            self._open[number] = stable, self._clock()
-        open_s = self._clock() - self._open[number][1]
-        place = f"{high - stable} records of {self._topic}/{number}"
-        return f"{place} follow an open transaction, for {open_s:.0f} s" if open_s >= OPEN_TRANSACTION_S else ""

@@ -14,7 +14,7 @@ from contracts.fields import NAME, NAME_RULE
 from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost, LiveSpeeds, Membership
 from contracts.plan import plan_key
 from contracts.rebalance_protocol import RUNTIMES
-from contracts.settings import Rule, Settings, Target, must, setting
+from contracts.settings import Rule, Rules, Settings, Target, must, setting
 from contracts.topics import ScaledGroup
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 
@@ -191,19 +191,15 @@ class AutoscalerSettings(
         """Whether the replicas are other consumers, which report nothing."""
         return self.consumers != "ours"
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the rules of all sections and of the live autoscaler."""
-        own = (
-            *LED_RULES,
-            ("windows", windows_open),
-            ("time_zone", zone_exists),
-            must("state_dir", lambda of: of["state_dir"] or of["act"] != "on", "must be set if act = on"),
-            *map(_enough_partitions, ("min_replicas", "initial_replicas")),
-            MIN_SERVICE_TIME,
-            PLAN_PROTOCOL_ONLY,
-            EQUAL_PODS,
-            NO_SLOW_PODS,
-            must("replica_prefix", lambda of: NAME.fullmatch(of["replica_prefix"]), NAME_RULE),
-        )
-        return (*super().rules(), *own)
+    RULES: ClassVar[Rules] = (
+        *LED_RULES,
+        ("windows", windows_open),
+        ("time_zone", zone_exists),
+        must("state_dir", lambda of: of["state_dir"] or of["act"] != "on", "must be set if act = on"),
+        *map(_enough_partitions, ("min_replicas", "initial_replicas")),
+        MIN_SERVICE_TIME,
+        PLAN_PROTOCOL_ONLY,
+        EQUAL_PODS,
+        NO_SLOW_PODS,
+        must("replica_prefix", lambda of: NAME.fullmatch(of["replica_prefix"]), NAME_RULE),
+    )

@@ -5,17 +5,18 @@ no schedule, only a lower bound from the work that must be done in time.
 """
 
 import time
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from itertools import chain, count, islice
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from autoscaler.optimum.schedule import Schedule, plans_of
+from autoscaler.optimum.bounds import OptimumProblem, volume_us
 from autoscaler.optimum.search import search
-from autoscaler.optimum.serving import NEVER, Ints, Load, Prices
+from autoscaler.optimum.serving import NEVER, NONE, Load, Prices
 from autoscaler.optimum.transitions import States
 
 MAX_PARTITIONS: Final = 5
@@ -28,32 +29,12 @@ PRICES_TRIED: Final = 2
 MINUTE_US: Final = 60_000_000
 UNAVOIDABLE_LATE_US: Final = 60_000_000
 """Price of a late event if some must be late, replica-µs."""
+PREFIX: Final = "payment"
 
-
-@dataclass(frozen=True, kw_only=True)
-class OptimumProblem:
-    """Known events, and the rules of their service."""
-
-    times_us: Ints
-    """Intended times by event number, never decreasing."""
-    partition: Ints
-    takes_us: Ints
-    """Service times by event number."""
-    partitions: int
-    ticks_us: Ints
-    duration_us: int
-    """Replicas are paid for until this time."""
-    target_us: int
-    late_share: float
-    """Share of late events that the SLO allows."""
-    pause_us: int
-    startup_us: int
-    owners: tuple[int, ...]
-    """Replica of each partition before the first tick, numbered from 0."""
-    replicas: int
-    """Number of replicas before the first tick."""
-    least_replicas: int = 1
-    most_replicas: int
+Schedule = tuple[tuple[int, tuple[str, ...], tuple[str, ...]], ...]
+"""(Time in µs, replicas from then on, owner of each partition), for each tick with a change."""
+Step = tuple[int, Sequence[int], int, Sequence[int]]
+"""(Time in µs, bin of each partition, replicas, previous bin of each bin's replica; NONE: another replica)."""
 
 
 class Optimum(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,51 +135,6 @@ def _least(problem: OptimumProblem, late_us: int) -> tuple[int, int]:
     return value, late
 
 
-def volume_us(problem: OptimumProblem, allowed: int) -> int:
-    """Return a lower bound from the work alone, replica-µs, for at most `allowed` late events.
-
-    Between two ticks replicas cost at least the work of the events that arrive after the first and are due before the
-    second. The run is divided at the ticks that give the largest sum.
-    """
-    cuts_us = np.concatenate(([0], problem.ticks_us, [problem.duration_us]))
-    work_us = np.concatenate(([0], np.cumsum(problem.takes_us)))
-    arrived_us = work_us[np.searchsorted(problem.times_us, cuts_us)]
-    due_us = work_us[np.searchsorted(problem.times_us, cuts_us - problem.target_us, side="right")]
-    best_us, ahead_us = 0, 0
-    for number in range(1, len(cuts_us)):
-        least = problem.least_replicas if number > 1 else problem.replicas
-        idle_us = best_us + least * int(cuts_us[number] - cuts_us[number - 1])
-        best_us = max(idle_us, ahead_us + int(due_us[number]))
-        ahead_us = max(ahead_us, best_us - int(arrived_us[number]))
-    return best_us - int(np.sort(problem.takes_us)[::-1][:allowed].sum())
-
-
-def bursts_us(problem: OptimumProblem, allowed: int) -> int:
-    """Return a lower bound from the work of bursts, replica-µs, for at most `allowed` late events.
-
-    A burst ends at a gap longer than the target. Its work must be done from its first event until its last is due.
-    Between two ticks the number of replicas is constant, so that it costs more than in the times of bursts alone.
-    """
-    times_us, takes_us = problem.times_us, problem.takes_us
-    first = np.flatnonzero(np.diff(times_us, prepend=-problem.target_us - 1) > problem.target_us)
-    begin_us = times_us[first]
-    end_us = times_us[np.append(first[1:], len(times_us)) - 1] + problem.target_us
-    whole = end_us <= problem.duration_us
-    begin_us, end_us, work_us = begin_us[whole], end_us[whole], np.add.reduceat(takes_us, first)[whole]
-    if not len(begin_us):
-        return 0
-    cuts_us = np.concatenate(([0], problem.ticks_us, [problem.duration_us]))
-    before = np.searchsorted(begin_us, cuts_us, side="right")
-    covered_us = np.append(0, np.cumsum(end_us - begin_us))[before]
-    covered_us -= np.where(before > 0, np.maximum(0, end_us[before - 1] - cuts_us), 0)
-    share = np.append(np.diff(covered_us) / np.maximum(1, np.diff(cuts_us)), 0.0)
-    touched = np.stack([np.searchsorted(cuts_us, begin_us, side="right") - 1, np.searchsorted(cuts_us, end_us)], axis=1)
-    price = 1 / np.maximum.reduceat(share, touched.ravel())[::2]
-    more_us = price * (work_us - problem.least_replicas * (end_us - begin_us))
-    late_us = price.max() * np.sort(takes_us)[::-1][:allowed].sum()
-    return int(problem.least_replicas * problem.duration_us + more_us.clip(0).sum() - late_us)
-
-
 def _load(problem: OptimumProblem) -> Load:
     order = np.argsort(problem.partition, kind="stable")
     first = np.searchsorted(problem.partition[order], np.arange(problem.partitions + 1))
@@ -259,3 +195,38 @@ def _method(problem: OptimumProblem, *, proven: bool, late: int) -> str:
         f"dynamic programming over every placement at {len(problem.ticks_us)} ticks: {what}; "
         "lower bound: late events at a price (Lagrange), or the work alone"
     )
+
+
+def plans_of(path: Iterable[Step], first: Sequence[int], replicas: int, startup_us: int) -> Schedule:
+    """Return the path as plans with named replicas. A replica is requested one start-up time before it serves.
+
+    first: replica of each partition before the path. replicas: number of replicas before the path.
+    """
+    names = [f"{PREFIX}-{number}" for number in range(replicas)]
+    serving = [names[owner] for owner in dict.fromkeys(first)]
+    idle = [name for name in names if name not in serving]
+    fresh = count(len(names))
+    steps: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
+    for at_us, placement, paid, previous in path:
+        bins = max(placement) + 1
+        taken = [serving[before] if before != NONE else "" for before in previous[:bins]]
+        spare = [*idle, *(name for name in serving if name not in taken)]
+        free = chain(spare, (f"{PREFIX}-{number}" for number in fresh))
+        serving = [name or next(free) for name in taken]
+        idle = list(islice(free, paid - bins))
+        owners = tuple(serving[bin_] for bin_ in placement)
+        steps.append((at_us, (*serving, *idle), owners))
+    return _requested_ahead(steps, startup_us)
+
+
+def _requested_ahead(steps: Sequence[tuple[int, tuple[str, ...], tuple[str, ...]]], startup_us: int) -> Schedule:
+    """Return the plans with the replicas that later plans need within a start-up time, without repetitions."""
+    plans: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
+    times_us = [at_us for at_us, _, _ in steps]
+    for index, (at_us, names, owners) in enumerate(steps):
+        following_us = times_us[index + 1] if index + 1 < len(steps) else at_us
+        soon = bisect_left(times_us, following_us + startup_us) if startup_us else index + 1
+        replicas = tuple(dict.fromkeys(chain(names, *(more for _, more, _ in steps[index + 1 : soon]))))
+        if not plans or plans[-1][1:] != (replicas, owners):
+            plans.append((at_us, replicas, owners))
+    return tuple(plans)

@@ -7,8 +7,7 @@ from functools import partial
 
 from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import Heartbeats
-from autoscaler.simulator.engine import NO_OWNER, Engine
-from autoscaler.simulator.ownership import Owners
+from autoscaler.simulator.engine import NO_OWNER, Engine, Owners
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from functools import partial
 from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import Heartbeats, ServiceTimes
 from autoscaler.simulator.classic_rebalance import ClassicRebalance, CooperativeRebalance, EagerRebalance
-from autoscaler.simulator.engine import NO_OWNER, Engine
-from autoscaler.simulator.ownership import Owners
+from autoscaler.simulator.engine import NO_OWNER, Engine, Owners
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import SimulationSettings
 from contracts.rebalance_protocol import RebalanceProtocol

@@ -10,5 +10,5 @@ BENCHMARKS: Final = {
     "decide": ("bench.benchmarks.decide:Decide", "--json"),
     "report": ("bench.benchmarks.report:Report", "--events 100000"),
     "scale": ("bench.benchmarks.scale:Scale", "--sizes 10x100,50x1000"),
-    "cluster": ("bench.cluster:ClusterRuns", "w1 --policy tail-aware --policy linear"),
+    "cluster": ("bench.benchmarks.cluster:ClusterRuns", "w1 --policy tail-aware --policy linear"),
 }

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from bench.benchmark import Option
+from typer import Option
+
 from bench.handover import figures
 from bench.handover.figures import KNOWN_DEATH, SIGTERM, UNKNOWN_DEATH
 from bench.handover.group import GroupBenchmark, ServedGroup
@@ -21,7 +22,7 @@ class Handover(GroupBenchmark):
 
     analyse = staticmethod(figures.handovers)
     COLUMNS: ClassVar = ("runtime", "heartbeat", "handovers", *figures.TIMES, *figures.COSTS, "valid")
-    handovers: Annotated[int, Option("Number of partition moves; 0: 200, or 30 with --quick.", least=0)] = 0
+    handovers: Annotated[int, Option(help="Number of partition moves; 0: 200, or 30 with --quick.", min=0)] = 0
 
     def act(self, group: ServedGroup, announce: Callable[..., None]) -> None:
         """Take steps until the requested number of partitions has moved."""

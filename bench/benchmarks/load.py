@@ -10,10 +10,10 @@ import msgspec
 
 from bench import BenchError
 from bench.benchmark import Row, all_exist, check, environ_of
+from contracts.children import Child, python_module
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.waiting import until
-from loadgen.children import Child, python_module
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology

@@ -14,10 +14,11 @@ from typing import Annotated, Final
 
 import numpy as np
 import psutil
+from typer import Option
 
 from bench import BenchError
-from bench.benchmark import Benchmark, Option, Row, Tools, environ_of
-from loadgen.children import Child, python_module
+from bench.benchmark import Benchmark, Row, Tools, environ_of
+from contracts.children import Child, python_module
 from loadgen.shapes import IntArray, w1
 from report.result import Result
 
@@ -36,7 +37,7 @@ DEADLINE_S: Final = 1800.0
 class Report(Benchmark):
     """Measure wall time and memory of `tailpack report` on a simulated run, process start included."""
 
-    events: Annotated[int, Option("Number of events of the run.", least=1)] = 1_000_000
+    events: Annotated[int, Option(help="Number of events of the run.", min=1)] = 1_000_000
 
     def measure(self, case: str, tools: Tools) -> Row:
         """Simulate the run, and report on it in a new process."""

@@ -12,6 +12,7 @@ from threading import Thread
 from typing import Annotated, Final
 
 import psutil
+from typer import Option
 
 from autoscaler.live.composition import LiveAutoscaler, StartupConfig
 from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
@@ -22,12 +23,12 @@ from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.settings import REPLICA_PREFIX
 from bench import BenchError
-from bench.benchmark import Option, QuickBenchmark, Row, Tools, environ_of
+from bench.benchmark import QuickBenchmark, Row, Tools, environ_of
+from contracts.children import defer_stop_signals, python_module
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.metrics import MetricSpec
 from contracts.waiting import Stop, WaitTimeoutError, until
-from loadgen.children import defer_stop_signals, python_module
 
 PLANS, QUICK_PLANS = 5, 2
 REST_S, QUICK_REST_S = 20.0, 6.0
@@ -41,7 +42,7 @@ DAY_S: Final = 86_400.0
 class Scale(QuickBenchmark):
     """Measure tick time, plan adoption and journal size of the controller with many members and partitions."""
 
-    sizes: Annotated[str, Option("Sizes to measure: MEMBERSxPARTITIONS, separated by commas.")] = "10x100,50x1000"
+    sizes: Annotated[str, Option(help="Sizes to measure: MEMBERSxPARTITIONS, separated by commas.")] = "10x100,50x1000"
 
     def cases(self) -> Sequence[str]:
         """Return the sizes. Raises ValueError if one is invalid."""

@@ -11,12 +11,14 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 import psutil
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from typer import Argument, Option
 
+from autoscaler.live.kafka import describe_group
 from bench import BenchError
-from bench.benchmark import Option, QuickBenchmark, Row, Tools, check, environ_of
+from bench.benchmark import QuickBenchmark, Row, Tools, check, environ_of, time_option
 from bench.benchmarks import demo
 from bench.benchmarks.load import Loads
+from contracts.children import Child, python_module
 from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
 from contracts.events import Timeline
@@ -24,7 +26,6 @@ from contracts.preflight import client_config
 from contracts.settings import unknown_name
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import until
-from loadgen.children import Child, python_module
 from loadgen.orders import Orders, Record, order_event, payment_event
 
 MEASURED_BACKLOG_SHARE: Final = 0.9
@@ -56,12 +57,14 @@ class _Sample(NamedTuple):
 class Stage(QuickBenchmark):
     """Measure one service on a backlog, the rate that the load generator sends on time, or the cores of the demo."""
 
-    name: Annotated[str, Option(f"Stage to measure: one of {', '.join(NAMES)}.", positional=True)]
-    instances: Annotated[str, Option("Numbers of processes to measure, separated by commas.")] = "1"
-    rate: Annotated[str, Option("Orders/s of the demo, one run for each, separated by commas.")] = "15,98"
-    partitions: Annotated[int, Option("Partitions of each topic.", least=1, most=1_000)] = 4
-    records: Annotated[int, Option("Number of orders in the backlog; 0: 20,000, or 1,500 with --quick.", least=0)] = 0
-    service_time: Annotated[float, Option("Time that Payment needs to serve one event.", time=True)] = 0.005
+    name: Annotated[str, Argument(help=f"Stage to measure: one of {', '.join(NAMES)}.")]
+    instances: Annotated[str, Option(help="Numbers of processes to measure, separated by commas.")] = "1"
+    rate: Annotated[str, Option(help="Orders/s of the demo, one run for each, separated by commas.")] = "15,98"
+    partitions: Annotated[int, Option(help="Partitions of each topic.", min=1, max=1_000)] = 4
+    records: Annotated[
+        int, Option(help="Number of orders in the backlog; 0: 20,000, or 1,500 with --quick.", min=0)
+    ] = 0
+    service_time: Annotated[float, time_option("Time that Payment needs to serve one event.")] = 0.005
 
     def cases(self) -> Sequence[str]:
         """Return the numbers of processes, or the rates of the demo. Raises ValueError for invalid options."""
@@ -118,13 +121,8 @@ class Stage(QuickBenchmark):
 
     def _owners(self, connection: Connection) -> int:
         """Return the number of members that own partitions; 0 if the group is not stable or its state is unknown."""
-        group = qualified(connection.namespace, self.name)
-        try:
-            admin = AdminClient(client_config(connection))
-            found = admin.describe_consumer_groups([group], request_timeout=REQUEST_S)[group].result(2 * REQUEST_S)
-        except (KafkaException, TimeoutError):
-            return 0
-        if found.state is not ConsumerGroupState.STABLE:
+        found = describe_group(connection, qualified(connection.namespace, self.name))
+        if found is None or found.state is not ConsumerGroupState.STABLE:
             return 0
         return sum(bool(member.assignment and member.assignment.topic_partitions) for member in found.members)
 

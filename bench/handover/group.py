@@ -14,15 +14,17 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 import numpy as np
 from confluent_kafka import Producer
+from typer import Option
 
 from autoscaler.live.foreign.members import Replicas
 from autoscaler.packing.owners import round_robin
 from bench import BenchError
-from bench.benchmark import Option, QuickBenchmark, Row, Tools, all_exist, check, environ_of
+from bench.benchmark import QuickBenchmark, Row, Tools, all_exist, check, environ_of
 from bench.benchmarks.load import START_FILE, START_LEAD_US, EvenLoad
 from bench.handover.consumers import KNOWN, Consumers
 from bench.handover.evidence import Evidence, Observer, Step, in_order
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
+from contracts.children import Child, collect_stop_signals, python_module
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
@@ -31,7 +33,6 @@ from contracts.progress import ReplicaState
 from contracts.settings import duration_s
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import WaitTimeoutError, until
-from loadgen.children import Child, collect_stop_signals, python_module
 from loadgen.result import READY_FILE, GeneratorResult
 
 POLL_S: Final = 0.02
@@ -53,14 +54,14 @@ class GroupBenchmark(QuickBenchmark):
     """Base class of benchmarks that change a serving group. It has the options of the group and its load."""
 
     CONSUMERS: ClassVar[tuple[str, ...]] = tuple(KNOWN)
-    runtime: Annotated[str, Option(f"Consumers, separated by commas: {', '.join(KNOWN)}.")] = "ours"
-    heartbeat: Annotated[str, Option("Heartbeat intervals of the members, separated by commas.")] = "3s"
-    replicas: Annotated[int, Option("Number of replicas, each a process.", least=2, most=64)] = 3
-    partitions: Annotated[int, Option("Partitions of the topic.", least=1, most=2000)] = 6
+    runtime: Annotated[str, Option(help=f"Consumers, separated by commas: {', '.join(KNOWN)}.")] = "ours"
+    heartbeat: Annotated[str, Option(help="Heartbeat intervals of the members, separated by commas.")] = "3s"
+    replicas: Annotated[int, Option(help="Number of replicas, each a process.", min=2, max=64)] = 3
+    partitions: Annotated[int, Option(help="Partitions of the topic.", min=1, max=2000)] = 6
     rate: Annotated[
-        int, Option("Events/s over all partitions; each event takes 5 ms to serve.", least=1, most=5000)
+        int, Option(help="Events/s over all partitions; each event takes 5 ms to serve.", min=1, max=5000)
     ] = 150
-    seed: Annotated[int, Option("Seed that chooses the steps.")] = 1
+    seed: Annotated[int, Option(help="Seed that chooses the steps.")] = 1
 
     def cases(self) -> Sequence[str]:
         """Return the consumers, each with every heartbeat interval. Raises ValueError for an unknown name."""

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 import autoscaler.optimum as optimum_module
-from autoscaler.optimum.optimum import MAX_PARTITIONS, Optimum, OptimumProblem, bursts_us, optimum, volume_us
-from autoscaler.optimum.schedule import Schedule
+from autoscaler.optimum.bounds import OptimumProblem, bursts_us, volume_us
+from autoscaler.optimum.optimum import MAX_PARTITIONS, Optimum, Schedule, optimum
 from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.members import assign

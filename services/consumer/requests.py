@@ -1,14 +1,10 @@
 """Requests in versions that aiokafka does not support: fenced transactional commits, stable offsets, a topic's id."""
 
-import uuid
 from collections.abc import Iterable
-from io import BytesIO
 from typing import Any, Final
 
 from aiokafka.errors import GroupLoadInProgressError, for_code
-from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import (
-    AbstractType,
     Boolean,
     CompactArray,
     CompactString,
@@ -21,32 +17,16 @@ from aiokafka.protocol.types import (
 )
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
+from contracts.requests import TopicId, VersionedRequest, request_kind
+
 UNSTABLE_OFFSET_COMMIT: Final = 88
 UNKNOWN_LEADER_EPOCH: Final = -1
 UNKNOWN_OFFSET: Final = -1
 NULL: Final = -1
 
-
-class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka ships no types
-    """The UUID type of Kafka's protocol (16 bytes). It can only be decoded, because only responses contain it."""
-
-    @classmethod
-    def decode(cls, data: BytesIO) -> uuid.UUID:
-        """Read a UUID."""
-        return uuid.UUID(bytes=data.read(16))
-
-
-def _struct(name: str, key: int, version: int, request: Schema, response: Schema) -> Any:
-    same = {"API_KEY": key, "API_VERSION": version}
-    answer = type("Answer", (Response,), same | {"SCHEMA": response})
-    more = {"FLEXIBLE_VERSION": True, "RESPONSE_TYPE": answer, "SCHEMA": request}
-    return type(f"{name}Struct", (RequestStruct,), same | more)
-
-
 _TEXT: Final = CompactString("utf-8")
 _TAGS: Final = ("tags", TaggedFields)
 _OFFSET: Final = (("partition", Int32), ("offset", Int64), ("leader_epoch", Int32), ("metadata", _TEXT))
-_THROTTLED: Final = ("throttle_time_ms", Int32)
 
 
 def _topics(*of_partition: Any) -> tuple[str, Any]:
@@ -54,47 +34,36 @@ def _topics(*of_partition: Any) -> tuple[str, Any]:
     return ("topics", CompactArray(("name", _TEXT), ("partitions", partitions), _TAGS))
 
 
-_TXN_OFFSET_COMMIT: Final = _struct(
-    "TxnOffsetCommit",
+_TXN_OFFSET_COMMIT: Final = request_kind(
     28,
     3,
     Schema(
         ("transactional_id", _TEXT), ("group_id", _TEXT), ("producer_id", Int64), ("producer_epoch", Int16),
         ("generation_id", Int32), ("member_id", _TEXT), ("group_instance_id", _TEXT), _topics(*_OFFSET), _TAGS,
     ),
-    Schema(_THROTTLED, _topics(("partition", Int32), ("error_code", Int16)), _TAGS),
+    _topics(("partition", Int32), ("error_code", Int16)),
+    _TAGS,
+    is_flexible=True,
 )  # fmt: skip
-_OFFSET_FETCH: Final = _struct(
-    "OffsetFetch",
+_OFFSET_FETCH: Final = request_kind(
     9,
     7,
     Schema(("group_id", _TEXT), _topics(Int32), ("require_stable", Boolean), _TAGS),
-    Schema(_THROTTLED, _topics(*_OFFSET, ("error_code", Int16)), ("error_code", Int16), _TAGS),
+    _topics(*_OFFSET, ("error_code", Int16)),
+    ("error_code", Int16),
+    _TAGS,
+    is_flexible=True,
 )
-_DESCRIBE_TOPIC: Final = _struct(
-    "DescribeTopicPartitions",
+_DESCRIBE_TOPIC: Final = request_kind(
     75,
     0,
     Schema(
         ("topics", CompactArray(("name", _TEXT), _TAGS)), ("response_partition_limit", Int32), ("cursor", Int8), _TAGS
     ),
     # The fields of the first topic up to its id; the rest of the answer is not read.
-    Schema(_THROTTLED, ("topics", CompactArray(("error_code", Int16), ("name", _TEXT), ("topic_id", Uuid)))),
+    ("topics", CompactArray(("error_code", Int16), ("name", _TEXT), ("topic_id", TopicId))),
+    is_flexible=True,
 )
-
-
-class VersionedRequest(Request[RequestStruct]):  # type: ignore[misc]
-    """A request in a fixed version. values: fields in the order of its schema."""
-
-    API_KEY = 0
-
-    def __init__(self, struct: Any, *values: Any) -> None:
-        self.API_KEY, self._CLASSES = struct.API_KEY, (struct,)
-        self._values = values
-
-    def build(self, request_struct_class: Any) -> Any:
-        """Return the request to send."""
-        return request_struct_class(*self._values)
 
 
 def txn_offset_commit(

@@ -23,13 +23,12 @@ async def topic_id(client: Any, topic: str) -> uuid.UUID | None:
         return None
     try:
         answer = await client.send(node, describe_topic(topic))
-    except (IncompatibleBrokerVersion, NotImplementedError):
+    except IncompatibleBrokerVersion:
         return None
     ((error_code, _, id_),) = answer.topics
     if error_code:
         raise for_code(error_code)(topic)
-    assert isinstance(id_, uuid.UUID)
-    return id_
+    return uuid.UUID(bytes=id_)
 
 
 TOPIC_RESOURCE: Final = 2  # resource type of DescribeConfigsRequest

@@ -18,12 +18,13 @@ from aiokafka.protocol.transaction import EndTxnRequest, InitProducerIdRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.plan import Eviction
+from contracts.requests import VersionedRequest
 from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES
 from services.consumer.connections import Client
 from services.consumer.outbox import Outbox, Record
 from services.consumer.output import UNANSWERED_ERRORS, Committer, limit_batches
 from services.consumer.partition_queue import PartitionQueue
-from services.consumer.requests import VersionedRequest, txn_offset_commit
+from services.consumer.requests import txn_offset_commit
 
 log = logging.getLogger(__name__)
 

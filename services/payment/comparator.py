@@ -11,15 +11,12 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.progress import Progress, ReplicaState
 from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
-from services.common.records import ServiceError, encode
+from services.common.records import encode
 from services.consumer import Event
 from services.consumer.server import encode_dead_letter
 from services.payment.domain import settled_payment
@@ -38,8 +35,7 @@ OUTPUT: Final = {
     "message.timeout.ms": 120_000,  # longest wait of an output for a leader; its input is not committed
 }
 INPUT: Final = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
+    "enable.auto.offset.store": False,  # an event's offset is stored, and then committed, once its output is written
     "auto.offset.reset": AUTO_OFFSET_RESET,
     "fetch.wait.max.ms": 50,  # a pending fetch at a handover delays the first fetch of the new owner this long
     "max.poll.interval.ms": 24 * 3600 * 1000,  # a slow event must not end the membership
@@ -58,6 +54,7 @@ def consumer_options(connection: Connection, settings: ReplicaSettings, runtime:
     """Return the options of the consumer, chosen for low latency."""
     options = connection.librdkafka() | SHARED | INPUT
     options |= {"client.id": settings.replica, "group.id": qualified(connection.namespace, Group.PAYMENT)}
+    options["auto.commit.interval.ms"] = round(settings.commit_interval_s * 1000)
     if runtime is RebalanceProtocol.KIP848:
         return options | {"group.protocol": "consumer"}
     return options | {
@@ -65,35 +62,6 @@ def consumer_options(connection: Connection, settings: ReplicaSettings, runtime:
         "heartbeat.interval.ms": round(settings.heartbeat_s * 1000),
         "session.timeout.ms": round(settings.session_s * 1000),
     }
-
-
-def configure_group(connection: Connection, heartbeat_s: float, session_s: float) -> None:
-    """Set the broker's KIP-848 options of the Payment group (idempotent). Options unknown to the broker are left out.
-
-    Raises ServiceError if the broker does not answer, or rejects an option that is below its minimum (for example
-    group.consumer.min.heartbeat.interval.ms).
-    """
-    options = {
-        "consumer.heartbeat.interval.ms": round(heartbeat_s * 1000),
-        "consumer.session.timeout.ms": round(session_s * 1000),
-        "consumer.assignment.interval.ms": 0,  # since Kafka 4.3 the default is a second between two assignments
-    }
-    admin = AdminClient(connection.librdkafka(), logger=log)
-    group = qualified(connection.namespace, Group.PAYMENT)
-    resource = ConfigResource(ConfigResource.Type.GROUP, group)
-    try:
-        (described,) = admin.describe_configs([resource], request_timeout=ANSWER_S).values()
-        for name in options.keys() & described.result(ANSWER_S).keys():
-            entry = ConfigEntry(name, str(options[name]), incremental_operation=AlterConfigOpType.SET)
-            resource.add_incremental_config(entry)
-        for answer in admin.incremental_alter_configs([resource], request_timeout=ANSWER_S).values():
-            answer.result(ANSWER_S)
-    except (KafkaException, TimeoutError) as error:
-        why = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
-        raise ServiceError(
-            f"group {group} on {connection.bootstrap_servers} cannot be set up for KIP-848 ({why}); raise "
-            "heartbeat_s or session_s, or lower the broker's minimum"
-        ) from error
 
 
 class Replica:

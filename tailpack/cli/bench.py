@@ -1,19 +1,16 @@
 """`tailpack dev bench`: every benchmark is a command. The fields of its dataclass are the options."""
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args, get_type_hints
+from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench.benchmark import Benchmark, Option, Outcome, Row, Tools, run
-from contracts.settings import duration_s
+from bench.benchmark import Benchmark, Outcome, Row, Tools, run
 from tailpack.cli.options import AsJson, Into, print_json
 from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
@@ -43,31 +40,12 @@ def _parameters(kind: type[Benchmark]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     options = {field.name: (hints[field.name], _default(field)) for field in fields(kind)}
     for name, (hint, default) in (options | COMMON).items():
-        of, option = get_args(hint)
-        if isinstance(option, Option):
-            option = _typer_option(name, option)
-        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[of, option], default=default)
+        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default)
 
 
 def _default(option: Field[Any]) -> Any:
     default = option.default if option.default_factory is MISSING else option.default_factory()
     return inspect.Parameter.empty if default is MISSING else default
-
-
-def _typer_option(name: str, option: Option) -> Any:
-    if option.positional:
-        return typer.Argument(help=option.help)
-    flag = f"--{name.replace('_', '-')}"
-    if option.time:
-        return typer.Option(flag, help=option.help, metavar="TIME", parser=partial(_seconds, option))
-    return typer.Option(flag, help=option.help, min=option.least, max=option.most)
-
-
-def _seconds(option: Option, text: str | float) -> float:
-    seconds = text if isinstance(text, float) else float(text) if text.replace(".", "").isdigit() else duration_s(text)
-    if not (option.least or 0.0) <= seconds <= (option.most or math.inf):
-        raise ValueError(f"{text} is not between {option.least or 0:g} s and {option.most or math.inf:g} s")
-    return seconds
 
 
 def _measure(benchmark: Benchmark, *, repeat: int, into: Path | None, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from typer.models import CommandInfo
 
 from bench import BenchError
 from bench.benchmarks import BENCHMARKS
-from loadgen.children import STOP_SIGNALS
+from contracts.children import STOP_SIGNALS
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain, problems_of
 
 INTERRUPT_DELAY_S: Final = 0.05

@@ -59,7 +59,7 @@ def record_topic(
 
     group, seconds: as in `record`. observed: group to observe, and for how long (s). Raises TailpackError.
     """
-    from autoscaler.live.service_rate import observe_rate  # noqa: PLC0415  numpy only where it is needed
+    from autoscaler.live.measurements import observe_rate  # noqa: PLC0415  numpy only where it is needed
     from loadgen.event_writer import EventWriter  # noqa: PLC0415
     from loadgen.recording import Recording, RecordingError  # noqa: PLC0415
 

@@ -172,8 +172,7 @@ def simulate(scenario: str, *, policy: str | type = "", seed: int = 1, **setting
     """
     import pyarrow  # noqa: PLC0415  only the bench extra brings it
 
-    from autoscaler.simulator.timeline import timeline  # noqa: PLC0415  compiled code only where it is needed
-    from bench.simulation.folder import before_the_start  # noqa: PLC0415
+    from bench.simulation.folder import before_the_start, timeline  # noqa: PLC0415
     from bench.simulation.run import run_scenario  # noqa: PLC0415
     from bench.simulation.sent_events import build_events  # noqa: PLC0415
     from tailpack.provenance import describe_simulated  # noqa: PLC0415

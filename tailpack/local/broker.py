@@ -21,10 +21,9 @@ from msgspec.structs import replace
 
 from autoscaler.live.foreign.assignor import CLASS, build, jar_path
 from autoscaler.live.launchers.processes import process_identity
-from contracts.children import last_log_line
+from contracts.children import defer_stop_signals, last_log_line
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
-from loadgen.children import defer_stop_signals
 from tailpack.errors import TailpackError
 from tailpack.local.broker_config import PROPERTIES, NodeState, assign_ports, write_configuration
 from tailpack.local.jars import ensure, java

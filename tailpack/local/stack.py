@@ -16,10 +16,9 @@ import msgspec
 from autoscaler.live.launcher import stop_orphans
 from autoscaler.live.launchers.processes import ProcessLauncher, read_pid_files
 from bench.scenario import Scenario
-from contracts.children import limit_log
+from contracts.children import STOP_DEADLINE_S, Child, limit_log, python_module
 from contracts.connection import Connection
 from contracts.validation import as_environment
-from loadgen.children import STOP_DEADLINE_S, Child, python_module
 from loadgen.spec import LoadSpec, Topology
 from tailpack.local.jars import payment_consumer
 from tailpack.local.ports import free_port

@@ -11,10 +11,10 @@ from confluent_kafka.admin import NewTopic
 from plan_consumers import DEADLINE_S, Playground, running, until
 
 from contracts.rebalance_protocol import Guarantee
+from contracts.requests import VersionedRequest
 from services.consumer import Event, Options, PlanConsumer
 from services.consumer.connections import Client
 from services.consumer.outbox import Record
-from services.consumer.requests import VersionedRequest
 from services.consumer.transaction import TransactionLostError, Transactions
 
 pytestmark = pytest.mark.kafka

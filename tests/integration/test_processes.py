@@ -17,8 +17,7 @@ import psutil
 import pytest
 from kafka_helpers import DEADLINE_S, wait_for
 
-from contracts.children import last_log_line
-from loadgen.children import Child, defer_stop_signals, python_module
+from contracts.children import Child, defer_stop_signals, last_log_line, python_module
 from tailpack.local.stack import Supervised
 
 C = TypeVar("C", bound=Child)

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from bench import BenchError, cluster
-from bench.cluster import MANIFESTS, Cluster, run_on_cluster
+from bench.benchmarks.cluster import run_on_cluster
+from bench.cluster import MANIFESTS, Cluster
 from bench.scenario import load_scenario
 from report.result import Result
 

@@ -44,7 +44,7 @@ def compiled(folder: Path) -> Path:
 def built(client: str, folder: Path) -> list[str]:
     """Return the command of a client of Go or Node. It is built first; where it cannot be, the test is skipped."""
     run = [str(folder / client)]
-    build = ["go", "build", "-C", str(HERE / client.replace("-", "_")), "-o", *run, "."]
+    build = ["go", "build", "-C", str(HERE / "go_clients"), "-o", *run, f"./{client.replace('-', '_')}"]
     if client == "kafkajs":
         build = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), "kafkajs@2.2.4"]
         run = ["env", f"NODE_PATH={folder / 'node_modules'}", "node", str(HERE / "kafkajs_consumer.js")]

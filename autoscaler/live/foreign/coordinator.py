@@ -12,6 +12,7 @@ from aiokafka.errors import KafkaError, NoError, for_code
 from autoscaler.live.foreign import wire
 from autoscaler.live.foreign.members import Member
 from contracts.connection import Connection
+from contracts.requests import VersionedRequest
 
 BOOTSTRAP_TIMEOUT_S: Final = 1.5
 """Longest wait for one bootstrap server, so that a host that vanished leaves time for the others."""
@@ -59,7 +60,7 @@ class Coordinator:
         connection = ConnectionGroup.COORDINATION if is_own else ConnectionGroup.DEFAULT
         limit_s = wire.REQUEST_TIMEOUT_S if kind is wire.JOIN else wire.ANSWER_TIMEOUT_S
         of = {wire.DESCRIBE: [[self.group]], wire.DESCRIBE_ASSIGNED: [[self.group]], wire.LIST: []}
-        request = wire.VersionedRequest(kind, *of.get(kind, [self.group]), *values)
+        request = VersionedRequest(kind, *of.get(kind, [self.group]), *values)
         async with asyncio.timeout(limit_s):
             return await self._client.send(self.node, request, group=connection)
 

@@ -12,9 +12,8 @@ from aiokafka import errors
 from aiokafka.errors import NoError, for_code
 
 from autoscaler.live.foreign import wire
-from autoscaler.live.foreign.commits import IDLE_EVERY_S, MAX_PARTITIONS, REBALANCE_EVERY_S
 from autoscaler.live.foreign.members import COOPERATIVE, Member, assign
-from autoscaler.live.foreign.membership import Membership, View
+from autoscaler.live.foreign.membership import IDLE_EVERY_S, MAX_PARTITIONS, REBALANCE_EVERY_S, Membership, View
 from autoscaler.live.foreign.wire import PLANNER, Partitions, read_assignment, read_subscription
 from contracts.clock import monotonic_s
 

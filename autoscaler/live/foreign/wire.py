@@ -6,13 +6,11 @@ Every broker since 2.4 supports these versions of the classic protocol, and ever
 import struct
 from collections.abc import Iterable, Mapping
 from io import BytesIO
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from aiokafka.errors import IncompatibleBrokerVersion
-from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.commit import OffsetFetchRequest_v3
 from aiokafka.protocol.group import JoinGroupRequest_v5, SyncGroupRequest_v3
 from aiokafka.protocol.types import (
-    AbstractType,
     Array,
     Boolean,
     Bytes,
@@ -21,11 +19,12 @@ from aiokafka.protocol.types import (
     Int8,
     Int16,
     Int32,
-    Int64,
     Schema,
     String,
     TaggedFields,
 )
+
+from contracts.requests import TopicId, request_kind
 
 PLANNER: Final = "tailpack-planner"
 """Client id and instance id of the autoscaler in the group. A second autoscaler replaces the first under this id."""
@@ -39,13 +38,6 @@ ANSWER_TIMEOUT_S: Final = 5.0
 Partitions = dict[str, list[int]]
 """Topic → partitions."""
 
-
-def _struct(key: int, version: int, request: Schema, *response: Any, is_flexible: bool = False) -> Any:
-    same: dict[str, Any] = {"API_KEY": key, "API_VERSION": version, "FLEXIBLE_VERSION": is_flexible}
-    answer = type("Answer", (Response,), same | {"SCHEMA": Schema(("throttle_time_ms", Int32), *response)})
-    return type("RequestOfVersion", (RequestStruct,), same | {"RESPONSE_TYPE": answer, "SCHEMA": request})
-
-
 _TEXT: Final = String("utf-8")
 _GROUP, _ERROR = ("group", _TEXT), ("error_code", Int16)
 _MEMBER: Final = (("member_id", _TEXT), ("group_instance_id", _TEXT))
@@ -56,36 +48,17 @@ _DESCRIBED_GROUP: Final = Array(
     _ERROR, _GROUP, ("state", _TEXT), ("protocol_type", _TEXT), ("protocol", _TEXT), ("members", _DESCRIBED_MEMBER),
     ("authorized_operations", Int32),
 )  # fmt: skip
-_COMMIT: Final = (
-    ("partition", Int32), ("offset", Int64), ("leader_epoch", Int32), ("metadata", _TEXT), _ERROR
-)  # fmt: skip
-HEARTBEAT: Final = _struct(12, 3, Schema(_GROUP, ("generation_id", Int32), *_MEMBER), _ERROR)
-JOIN, SYNC = JoinGroupRequest_v5, SyncGroupRequest_v3
-LEAVE: Final = _struct(
+HEARTBEAT: Final = request_kind(12, 3, Schema(_GROUP, ("generation_id", Int32), *_MEMBER), _ERROR)
+JOIN, SYNC, COMMITTED = JoinGroupRequest_v5, SyncGroupRequest_v3, OffsetFetchRequest_v3
+LEAVE: Final = request_kind(
     13, 3, Schema(_GROUP, ("members", Array(*_MEMBER))), _ERROR, ("members", Array(*_MEMBER, _ERROR))
 )
-DESCRIBE: Final = _struct(
+DESCRIBE: Final = request_kind(
     15, 4, Schema(("groups", Array(_TEXT)), ("include_operations", Boolean)), ("groups", _DESCRIBED_GROUP)
 )  # fmt: skip
-COMMITTED: Final = _struct(
-    9,
-    5,
-    Schema(_GROUP, ("topics", Array(("topic", _TEXT), ("partitions", Array(Int32))))),
-    ("topics", Array(("topic", _TEXT), ("partitions", Array(*_COMMIT)))),
-    _ERROR,
-)
-
-
-class _Id(AbstractType[bytes]):  # type: ignore[misc]  # aiokafka ships no types
-    """Id of a topic, 16 bytes."""
-
-    decode = staticmethod(lambda data: data.read(16))
-    encode = staticmethod(bytes)
-
-
 _NAME, _TAGS = CompactString("utf-8"), ("tags", TaggedFields)
 _NUMBERS: Final = CompactArray(Int32)
-_PLACES: Final = CompactArray(("topic_id", _Id), ("topic", _NAME), ("partitions", _NUMBERS), _TAGS)
+_PLACES: Final = CompactArray(("topic_id", TopicId), ("topic", _NAME), ("partitions", _NUMBERS), _TAGS)
 _ASSIGNED_MEMBER: Final = CompactArray(
     ("member_id", _NAME), ("instance_id", _NAME), ("rack_id", _NAME), ("epoch", Int32), ("client_id", _NAME),
     ("client_host", _NAME), ("topics", CompactArray(_NAME)), ("regex", _NAME),
@@ -95,7 +68,7 @@ _ASSIGNED_GROUP: Final = CompactArray(
     _ERROR, ("message", _NAME), ("group", _NAME), ("state", _NAME), ("epoch", Int32), ("target_epoch", Int32),
     ("assignor", _NAME), ("members", _ASSIGNED_MEMBER), ("authorized_operations", Int32), _TAGS,
 )  # fmt: skip
-BEAT: Final = _struct(
+BEAT: Final = request_kind(
     68, 1,
     Schema(
         ("group", _NAME), ("member_id", _NAME), ("epoch", Int32), ("instance_id", _NAME), ("rack_id", _NAME),
@@ -105,40 +78,18 @@ BEAT: Final = _struct(
     _ERROR, ("message", _NAME), ("member_id", _NAME), ("epoch", Int32), ("interval_ms", Int32), is_flexible=True,
 )  # fmt: skip
 """Heartbeat of KIP-848, by which a member also joins and leaves. The assignment that ends the answer is not read."""
-DESCRIBE_ASSIGNED: Final = _struct(
+DESCRIBE_ASSIGNED: Final = request_kind(
     69, 0, Schema(("groups", CompactArray(_NAME)), ("include_operations", Boolean), _TAGS), ("groups", _ASSIGNED_GROUP),
     is_flexible=True,
 )  # fmt: skip
 _LISTED: Final = CompactArray(
     ("group", _NAME), ("protocol_type", _NAME), ("state", _NAME), ("type", _NAME), _TAGS
 )  # fmt: skip
-LIST: Final = _struct(
+LIST: Final = request_kind(
     16, 5, Schema(("states", CompactArray(_NAME)), ("types", CompactArray(_NAME)), _TAGS), _ERROR, ("groups", _LISTED),
     is_flexible=True,
 )  # fmt: skip
 """The groups of one coordinator."""
-
-
-class VersionedRequest(Request[RequestStruct]):  # type: ignore[misc]  # aiokafka ships no types
-    """A request of one kind, such as JOIN. values: fields in the order of its schema."""
-
-    API_KEY = 0
-
-    def __init__(self, kind: Any, *values: Any) -> None:
-        self.API_KEY, self._CLASSES = kind.API_KEY, (kind,)
-        self._values = values
-
-    def prepare(self, versions: Any) -> Any:
-        """Return the request to send to a broker. Raises IncompatibleBrokerVersion if the broker does not know it."""
-        try:
-            return super().prepare(versions)
-        except NotImplementedError as unknown:
-            raise IncompatibleBrokerVersion(str(unknown)) from unknown
-
-    def build(self, request_struct_class: Any) -> Any:
-        """Return the request to send."""
-        return request_struct_class(*self._values)
-
 
 NO_TOPICS: Final = struct.pack(">hii", 0, 0, -1)
 """Subscription to nothing: version, number of topics, no user data."""

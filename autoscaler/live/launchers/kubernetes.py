@@ -10,12 +10,13 @@ One thread compares the wanted replicas with the pods and acts. Another thread w
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from autoscaler.live.launcher import LauncherError, Orphan
 from autoscaler.live.launchers.api import Api, why_ungated
 from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, REPLICA, REPORTS_AS, Pod, PodInstance, pod_of
-from autoscaler.live.launchers.watched_pods import WatchedPods
+from autoscaler.live.launchers.watched_pods import MIN_RETRY_S, WatchedPods, repeat
 from contracts.clock import monotonic_s
 
 COMPARE_INTERVAL_S: Final = 1.0
@@ -29,9 +30,6 @@ DELETION_TIMEOUT_S: Final = 5.0
 HPA_DELETION_TIMEOUT_S: Final = 30.0
 """Time for the HPA to delete the released pod. Then the launcher deletes it. The HPA acts every 15 s and tolerates 10 %
 surplus pods."""
-OUTDATED: Final = (409, 410)  # the pod has changed meanwhile, or the watch version is too old
-MIN_RETRY_S: Final = 0.2
-MAX_RETRY_S: Final = 5.0
 
 
 class KubernetesLauncher:
@@ -60,7 +58,8 @@ class KubernetesLauncher:
         if self._problems["template"]:
             raise LauncherError(self._problems["template"])
         self._pods = WatchedPods(api, self._lock, self._observe_pod)
-        self._threads = [self._repeat("watch", self._pods.watch), self._repeat("act", self._act)]
+        repeating = partial(repeat, closed=self._closed, problems=self._problems)
+        self._threads = [repeating("watch", self._pods.watch), repeating("act", self._act)]
 
     @property
     def problem(self) -> str:
@@ -134,26 +133,6 @@ class KubernetesLauncher:
                 instance.observe(pod, is_deleted=is_deleted)
         self._notify()
 
-    def _repeat(self, name: str, step: Callable[[], object]) -> threading.Thread:
-        def run() -> None:
-            pause_s = MIN_RETRY_S
-            while not self._closed.is_set():
-                try:
-                    step()
-                    self._problems[name], pause_s = "", MIN_RETRY_S
-                except Exception as error:
-                    failed = error if isinstance(error, LauncherError) else LauncherError(repr(error))
-                    if failed.status in OUTDATED:
-                        self._closed.wait(MIN_RETRY_S)
-                        continue
-                    self._problems[name] = str(failed)
-                    self._closed.wait(max(pause_s, failed.retry_after_s))
-                    pause_s = min(MAX_RETRY_S, 2 * pause_s)
-
-        thread = threading.Thread(target=run, name=f"{name} pods", daemon=True)
-        thread.start()
-        return thread
-
     def _act(self) -> None:
         with self._lock:
             self._lock.wait_for(lambda: self._changed or self._closed.is_set(), timeout=COMPARE_INTERVAL_S)
@@ -194,9 +173,8 @@ class KubernetesLauncher:
                     instance.cancel()
                 if instance.stop_requested and instance.exit() is None:
                     self._leaving += [] if instance in self._leaving else [instance]
-            exited = [instance for instance in self._leaving if instance.exit()]
-            gone = [instance for instance in exited if not (instance.pod and instance.pod.uid in self._pods.by_uid)]
-            self._leaving = [instance for instance in self._leaving if instance not in gone]
+            there = self._pods.by_uid
+            self._leaving = [one for one in self._leaving if not one.exit() or (one.pod and one.pod.uid in there)]
             known = {instance.pod.uid for instance in self._instances() if instance.pod}
             for pod in self._pods.living():  # pods with names that no replica has now
                 if pod.replica and pod.uid not in known and pod.replica not in self._reserved:

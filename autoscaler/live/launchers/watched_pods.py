@@ -1,10 +1,16 @@
-"""The pods of a Deployment, as the API server last reported them."""
+"""The pods of a Deployment, as the API server last reported them, and threads that repeat requests to it."""
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import Final
 
+from autoscaler.live.launcher import LauncherError
 from autoscaler.live.launchers.api import Api
 from autoscaler.live.launchers.pods import Pod, pod_of
+
+OUTDATED: Final = (409, 410)  # the pod has changed meanwhile, or the watch version is too old
+MIN_RETRY_S: Final = 0.2
+MAX_RETRY_S: Final = 5.0
 
 
 class WatchedPods:
@@ -48,3 +54,28 @@ class WatchedPods:
             for pod in {**self.by_uid, **listed}.values():
                 self.observe(pod, is_deleted=pod.uid not in listed)
         return version
+
+
+def repeat(
+    name: str, step: Callable[[], object], *, closed: threading.Event, problems: dict[str, str]
+) -> threading.Thread:
+    """Repeat a step in a thread until `closed` is set. While it fails, problems[name] is the reason."""
+
+    def run() -> None:
+        pause_s = MIN_RETRY_S
+        while not closed.is_set():
+            try:
+                step()
+                problems[name], pause_s = "", MIN_RETRY_S
+            except Exception as error:
+                failed = error if isinstance(error, LauncherError) else LauncherError(repr(error))
+                if failed.status in OUTDATED:
+                    closed.wait(MIN_RETRY_S)
+                    continue
+                problems[name] = str(failed)
+                closed.wait(max(pause_s, failed.retry_after_s))
+                pause_s = min(MAX_RETRY_S, 2 * pause_s)
+
+    thread = threading.Thread(target=run, name=f"{name} pods", daemon=True)
+    thread.start()
+    return thread

@@ -20,9 +20,9 @@ import psutil
 from bench.scenario import load_scenario
 from chaos_suite.faults import BROKERS, SESSION_S, Kind
 from chaos_suite.proxy import BEHIND_PROXIES, Mode, Proxies
+from contracts.children import defer_stop_signals
 from contracts.connection import Connection
 from contracts.waiting import until
-from loadgen.children import defer_stop_signals
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure
 from tailpack.local.stack import Stack

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
+from typer import Option
 from typer.testing import CliRunner
 
-from bench.benchmark import Benchmark, Option, Row, Tools, run
+from bench.benchmark import Benchmark, Row, Tools, run
 from bench.benchmarks import BENCHMARKS
 from tailpack.cli.main import app
 
@@ -21,7 +22,7 @@ MEASURED_TICKS: list[str] = []
 class Letters(Benchmark):
     """Measure letters."""
 
-    letters: Annotated[str, Option("Letters.")] = "abc"
+    letters: Annotated[str, Option(help="Letters.")] = "abc"
     interrupt: str = ""
     problems: dict[str, str] = field(default_factory=dict)
 

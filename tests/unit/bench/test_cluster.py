@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from bench import BenchError, cluster
-from bench.cluster import Cluster, ClusterRuns, Namespace, run_on_cluster
+from bench.benchmarks.cluster import ClusterRuns, run_on_cluster
+from bench.cluster import Cluster, Namespace
 from bench.scenario import load_scenario
 
 

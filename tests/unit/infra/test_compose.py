@@ -14,9 +14,9 @@ from compose_file import FILE, OWN_IMAGES, ROOT, TLS, command_of, compose, servi
 
 from autoscaler.live.settings import AutoscalerSettings
 from bench.scenario import load_scenario
+from contracts.children import Child
 from contracts.connection import Connection
 from contracts.validation import from_environment
-from loadgen.children import Child
 from services.common.faust_app import ServiceSettings
 from services.order.__main__ import OrderSettings
 from services.payment.replica import ReplicaSettings

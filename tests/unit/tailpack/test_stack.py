@@ -11,10 +11,10 @@ from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.settings import Guards, Scaling
 from bench.scenario import Scenario, load_scenario
 from bench.sections import Payment, Simulation
+from contracts.children import Child
 from contracts.connection import Connection
 from contracts.settings import Target
 from contracts.validation import from_environment
-from loadgen.children import Child
 from loadgen.spec import DriverSettings as GeneratorSettings
 from services.common.faust_app import ServiceSettings
 from services.order.__main__ import OrderSettings

@@ -20,6 +20,7 @@ from autoscaler.live.foreign.planner import Planner
 from autoscaler.live.foreign.wire import PLANNER
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
+from contracts.requests import VersionedRequest
 
 CONNECTION, TOPIC, TOPIC_ID = Connection(bootstrap_servers="kafka:9092"), "orders", b"o" * 16
 SETTINGS = settings_of(TOPIC, "shop")
@@ -133,7 +134,7 @@ def test_a_join_that_a_lost_coordinator_did_not_answer_is_sent_to_the_next_one(l
 @pytest.mark.parametrize("versions", [{}, {wire.BEAT.API_KEY: (0, 0)}])
 def test_a_broker_older_than_4_0_is_named_as_the_reason(versions):
     with pytest.raises(IncompatibleBrokerVersion) as refused:
-        wire.VersionedRequest(wire.BEAT, "shop").prepare(versions)
+        VersionedRequest(wire.BEAT, "shop").prepare(versions)
     assert "consumers = assigned needs Kafka 4.0" in describe_error(refused.value)
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.live.foreign.commits import CommitTimes
 from autoscaler.live.foreign.members import Member, Replicas, assign, describe_unknown
+from autoscaler.live.foreign.membership import CommitTimes
 from autoscaler.live.foreign.wire import Subscription, pack_assignment, read_assignment, read_subscription
 from contracts.plan import PlanRecord
 

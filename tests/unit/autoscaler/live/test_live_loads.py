@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from autoscaler.live.loads import ArrivalSamples, LoadReader
-from autoscaler.live.offsets import PartitionOffsets
+from autoscaler.live.partition_offsets import PartitionOffsets
 from autoscaler.ports import NotReadyError
 
 

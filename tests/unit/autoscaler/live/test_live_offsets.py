@@ -10,11 +10,11 @@ from autoscaler.live.offsets import (
     BEGINNINGS_EVERY_S,
     EARLIEST,
     FAILURES_BEFORE_RECONNECT,
-    OPEN_TRANSACTION_S,
     PARTITIONS_PER_REQUEST,
     UNCOMMITTED,
     OffsetReader,
 )
+from autoscaler.live.partition_offsets import OPEN_TRANSACTION_S
 from autoscaler.ports import NotReadyError
 
 

@@ -6,9 +6,9 @@ import pytest
 from autoscaler.policies.baselines import Static
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.chain import end_to_end_us, next_workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
+from bench.simulation.chain import end_to_end_us, next_workload
 
 SECONDS = 20
 

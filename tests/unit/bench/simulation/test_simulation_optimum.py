@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from autoscaler.optimum.optimum import OptimumProblem, bursts_us, optimum, volume_us
+from autoscaler.optimum.bounds import OptimumProblem, bursts_us, volume_us
+from autoscaler.optimum.optimum import optimum
 from autoscaler.policies.references import Clairvoyant, ClairvoyantSettings
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.simulator.arrivals import Arrivals, Workload

@@ -40,7 +40,7 @@ PAUSE_S: Final = 3600.0
 
 
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a user requests. value: factor of the load, share of one customer, or 1 to pause and 0 to resume."""
+    """A request of the user. value: factor of the load, share of one customer, or 1 to pause and 0 to resume."""
 
     action: Literal["load", "hot-key", "kill", "pause"]
     value: float = 0.0

@@ -1,11 +1,12 @@
 """HTTP pages of a process. Separate threads serve them, so they answer while the event loop is blocked."""
 
 import errno
+import re
 import socket
 import socketserver
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler
@@ -23,6 +24,7 @@ MAX_CONNECTIONS: Final = 64
 MAX_STREAMS: Final = 16  # most answers that are streamed at the same time; a further one is refused with 503
 STREAM_WRITE_S: Final = 2.0  # longest time to write a part of a stream; a slower client is disconnected
 STREAM_BUFFER: Final = 65_536  # bytes that the system holds for a client that does not read
+MAX_BODY: Final = 10_000  # bytes in the body of a POST request
 MAX_SHOWN_PATH: Final = 80  # characters of an unknown path in the answer
 POLL_S: Final = 0.1  # longest wait of `close` for the listening thread, s
 
@@ -39,6 +41,10 @@ class Answer(msgspec.Struct, frozen=True):
 
 Respond = Callable[[str, str], Answer]
 """Returns the answer for a path and a query. It runs in threads of the web server and must return within seconds."""
+
+
+Act = Callable[[str, Mapping[str, str], bytes], Answer]
+"""Returns the answer for path, headers (as `Content-Type`) and body of a POST request, in threads as `Respond`."""
 
 
 class PortTakenError(Exception):
@@ -69,6 +75,8 @@ class _Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         if self.command in ("GET", "HEAD"):
             answer = self._respond(unquote(path), query)
+        elif self.command == "POST" and self._server.act is not None:
+            answer = self._act(self._server.act, unquote(path))
         else:
             answer = http_error("405 Method Not Allowed", f"{self.command} is not supported; all pages are read-only")
         if answer.stream is not None and self.command == "GET":
@@ -79,6 +87,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_head(answer, {"Content-Length": str(len(answer.body))})
         if self.command != "HEAD":
             self.wfile.write(answer.body)
+
+    def _act(self, act: Act, path: str) -> Answer:
+        length = self.headers.get("Content-Length", "")
+        if not re.fullmatch("[0-9]{1,9}", length) or int(length) > MAX_BODY:
+            return http_error("413 Content Too Large", f"Content-Length: must be at most {MAX_BODY}")
+        headers = {name.title(): value for name, value in self.headers.items()}
+        return act(path, headers, self.rfile.read(int(length)))
 
     def _send_head(self, answer: Answer, headers: dict[str, str]) -> None:
         code, _, phrase = answer.status.partition(" ")
@@ -117,8 +132,9 @@ class WebServer(socketserver.ThreadingTCPServer):
 
     allow_reuse_address = daemon_threads = True
 
-    def __init__(self, respond: Respond, port: int, host: str = "127.0.0.1") -> None:
-        """Bind the port; 0 takes any free port. Raises PortTakenError."""
+    def __init__(self, respond: Respond, port: int, host: str = "127.0.0.1", act: Act | None = None) -> None:
+        """Bind the port; 0 takes any free port. act: answers POST; None: refused. Raises PortTakenError."""
+        self.act = act
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), partial(_Handler, respond))

@@ -28,7 +28,7 @@ from contracts.events import (
     Timeline,
 )
 from contracts.topics import Topic, partitions_of
-from loadgen.faults import DUPLICATE, UNREADABLE, affected_events, due_us
+from loadgen.faults import UNREADABLE
 from loadgen.keys import CUSTOMERS, customer_name
 from loadgen.schedule import NO_KEY, Schedule
 from loadgen.spec import LoadSpec, Topology
@@ -204,10 +204,9 @@ def _make_unreadable(event: Event) -> Event:
     return lambda placed_us: event(placed_us)._replace(value=UNREADABLE)
 
 
-def send_numbers(spec: LoadSpec, schedule: Schedule) -> npt.NDArray[np.int64]:
+def send_numbers(due_us: npt.NDArray[np.int64], is_duplicate: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Return the numbers of the events in send order. A duplicate follows its event directly."""
-    order = np.argsort(due_us(spec.faults, schedule.offset_us, spec.seed), kind="stable")
-    is_duplicate = affected_events(spec.faults, DUPLICATE, schedule.offset_us, spec.seed)
+    order = np.argsort(due_us, kind="stable")
     return np.repeat(order, 1 + is_duplicate[order])
 
 

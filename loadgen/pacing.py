@@ -48,6 +48,11 @@ class Pacer:
         """Send time − due time of every event sent so far, µs."""
         return self._lateness_us[: self.sent]
 
+    def replace(self, offset_us: IntArray, source: Callable[[int], Iterator[Event]]) -> None:
+        """Replace the events that are not prepared. source: yields the events from a place in `offset_us` on."""
+        self._lateness_us = np.concatenate([self.lateness_us, np.zeros(len(offset_us) - self.sent, np.int64)])
+        self._offset_us, self._source = offset_us, source(self.sent + len(self._ready))
+
     def run(self) -> None:
         """Send all events. Return when the last event was passed to `send`."""
         while self.sent < len(self._offset_us):

@@ -48,6 +48,8 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     seed: int = 0
     duration_s: Annotated[int, msgspec.Meta(ge=1)]
     """Seconds of the workload that are sent."""
+    changed_s: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Second from which the load differs from the one that was started; 0: it does not."""
     partitions: Annotated[int, msgspec.Meta(ge=1)]
     """Partitions of `payments.requested`."""
     pipeline_partitions: Annotated[int, msgspec.Meta(ge=1)] = PIPELINE_PARTITIONS

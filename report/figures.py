@@ -24,7 +24,7 @@ from report.wording import duration, plural, share
 RUN_FIELDS: Final = (
     "run", "policy", "seed", "topology", "world", "payment_partitions", "latency_target_s", "percentile", "duration_s",
 )  # fmt: skip
-PROVENANCE_FIELDS: Final = ("command", "commit", "machine", "versions", "peak_memory_mib", "cores_full_s")
+PROVENANCE_FIELDS: Final = tuple(name for name in Provenance.__struct_fields__ if name != "started_us")
 MAX_GENERATOR_DELAY_SHARE: Final = 0.05
 """A run is invalid if the p99 delay of its generator is a larger share of the latency target than this."""
 
@@ -132,7 +132,9 @@ def describe_verdict(result: Result) -> str:
     suspect = result.integrity.suspect if result.integrity else ()
     others = [error for error in suspect if not error.endswith(" lost")]
     errors = f"; suspect: {', '.join(others)}" if others else ""
-    body = "; ".join([slo + cost, *_describe_effects(result.lost, result.effects)]) + errors + "."
+    count = len(result.provenance.interventions)
+    acted = f"; {plural(count, 'intervention')} by an operator" if count else ""
+    body = "; ".join([slo + cost, *_describe_effects(result.lost, result.effects)]) + acted + errors + "."
     if result.problems:
         return f"Not a valid measurement, because {' and '.join(result.problems)}; as measured: {body}"
     return body

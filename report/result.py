@@ -305,6 +305,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     peak_memory_mib: float | None
     cores_full_s: float | None = None
     """Seconds in which all cores of the machine were busy, between the first and the last event."""
+    interventions: tuple[str, ...] = ()
+    """Actions of an operator on the live page, each with the time of the run."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, rename={"other_policies": "otherwise"}):

@@ -49,6 +49,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     drained_us: int | None = None
     """Time at which the last event was completed, or at which waiting for it ended."""
     interrupted: bool = False
+    interventions: tuple[str, ...] = ()
+    """Actions of an operator on the live page, each with the time of the run."""
     events_scheduled: int = 0
     commit: str = ""
     command: str = ""

@@ -16,6 +16,7 @@ from typing import IO, Any, Final
 import msgspec
 from msgspec.structs import replace
 from rich.console import Console
+from rich.markup import escape
 
 from autoscaler.page.feed import Feed
 from autoscaler.page.snapshot import snapshot
@@ -27,6 +28,7 @@ from contracts.connection import Connection
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, part_file_name
 from loadgen.workloads import find_workload
 from report import replace_file
+from tailpack.controls import Controls
 from tailpack.errors import TailpackError, require
 from tailpack.first_run import is_compiled, measure_cores, sustainable_share
 from tailpack.live_view import RunStatus, Screen
@@ -66,6 +68,8 @@ class Run:
     """Name of the run's folder and namespace of its topics; empty: a new name."""
     open_page: bool = False
     """Whether to open the live page in a browser; it is served in any case."""
+    controls: bool = False
+    """Whether the live page has controls, for the user who opens it by its address with a token."""
     fit_load: bool = False
     """Whether to measure the machine first, and to scale the load down to a rate that it can serve."""
     watch: Callable[[RunState, RunStatus], None] = lambda _, __: None
@@ -90,6 +94,7 @@ class Run:
         self._pages = contextlib.ExitStack()
         self._others: list[dict[str, Any]] = []
         """Figures of the load so far under other policies, as they are simulated; {"error": why} if they are not."""
+        self._controls: Controls | None = None
 
     def execute(self) -> Path:
         """Perform the live run; return its folder. Raises TailpackError, or KeyboardInterrupt after all has stopped."""
@@ -169,6 +174,8 @@ class Run:
         stack = Stack(self.scenario, connection, self.folder)
         topic, target_s = timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s
         watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
+        if self.controls:
+            self._controls = Controls(connection, self.scenario.load_spec(), self.folder, self._log)
         self._serve(watcher.state)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
@@ -193,7 +200,10 @@ class Run:
 
     def _serve(self, state: RunState) -> None:
         """Serve the live page until the report is written."""
-        address = self._pages.enter_context(serving(Feed(partial(self._page, state)).respond))
+        feed, controls = Feed(partial(self._page, state)), self._controls
+        feed.controls = self.controls
+        address = self._pages.enter_context(serving(feed.respond, controls.answer if controls else None))
+        address += f"/#token={controls.token}" if controls else ""
         self._log(f"live page {address}")
         if self.open_page:
             open_browser(address, self.console)
@@ -216,6 +226,7 @@ class Run:
         """Return the state of the live page. It is called in threads of the web server."""
         with state.lock:
             more = {"stages": state.stages(), "letters": len(state.dead_letters), "others": self._others[:]}
+            more |= self._controls.state() if self._controls else {}
             return snapshot(state, now_us(), phase=self._phase, **head_of(self.info), **more)
 
     def _until_ready(self, stack: Stack, screen: Screen) -> None:
@@ -250,6 +261,8 @@ class Run:
         self._mark_phase("first event sent", self._first_at)
         self.meter.full_s = 0.0
         self._save_info(started_us=int(second * 1e6))
+        if self._controls:
+            self._controls.started_us = self.info.started_us
         replace_file(stack.start_file, str(self.info.started_us))
 
     def _until_done(self, stack: Stack, screen: Screen) -> None:
@@ -285,6 +298,8 @@ class Run:
         for incident in stack.supervise(now):
             screen.watcher.state.incidents.append(incident)
             self._log(incident)
+        if self._controls and len(self._controls.done) > len(self.info.interventions):
+            self._save_info()
         if now >= self._metered_at + METER_EVERY_S:
             self._metered_at = now
             self._measure(stack.processes())
@@ -303,6 +318,7 @@ class Run:
         self._phases[phase] = round((at or time.monotonic()) - self._began, 2)
 
     def _save_info(self, **fields: Any) -> None:
+        fields |= {"interventions": tuple(self._controls.done)} if self._controls else {}
         peak_mib = round(self.meter.peak_mib, 1) or None
         self.info = replace(self.info, phases_s=dict(self._phases), peak_memory_mib=peak_mib, **fields)
         self.info.save(self.folder)
@@ -310,4 +326,4 @@ class Run:
 
     def _log(self, sentence: str) -> None:
         at = f"[dim]{time.monotonic() - self._began:6.1f} s[/dim]"
-        self.console.print(f"{at}  {sentence}", highlight=False, soft_wrap=True)
+        self.console.print(f"{at}  {escape(sentence)}", highlight=False, soft_wrap=True)

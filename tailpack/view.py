@@ -21,7 +21,7 @@ from autoscaler.page.feed import html_answer
 from autoscaler.page.snapshot import difference, snapshot
 from autoscaler.page.state import LiveState
 from bench import BenchError, reason
-from contracts.pages import Answer, PortTakenError, WebServer, http_error, not_found
+from contracts.pages import Act, Answer, PortTakenError, WebServer, http_error, not_found
 from contracts.validation import DECODE_ERRORS
 from report.run_info import EVENTS, RunInfo, load_run
 from report.stored import is_complete, load_events, load_journal
@@ -245,12 +245,12 @@ class Viewer:
 
 
 @contextmanager
-def serving(respond: Callable[[str, str], Answer]) -> Iterator[str]:
-    """Serve pages on this machine. Yields their address."""
+def serving(respond: Callable[[str, str], Answer], act: Act | None = None) -> Iterator[str]:
+    """Serve pages on this machine. act: answers POST requests. Yields their address."""
     try:
-        server = WebServer(respond, PORT)
+        server = WebServer(respond, PORT, act=act)
     except PortTakenError:
-        server = WebServer(respond, 0)
+        server = WebServer(respond, 0, act=act)
     server.start()
     try:
         yield f"http://127.0.0.1:{server.port}"

@@ -38,6 +38,7 @@ class Feed:
 
     def __init__(self, read: Callable[[], dict[str, Any]], clock: Callable[[], float] = monotonic_s) -> None:
         self._read, self._clock = read, clock
+        self.controls = False  # whether the page has the controls of a run
         self._lock = Lock()
         self._process = os.urandom(4).hex()
         """Part of each number: the numbers of an earlier process mean nothing."""
@@ -91,7 +92,7 @@ class Feed:
     def answer(self, path: str) -> Answer | None:
         """Return the answer for a path of the page; None: it is another path."""
         if path == "/":
-            return html_answer()
+            return html_answer(controls=self.controls)
         if path == "/live/state":
             number, state = self.state()
             return Answer(msgspec.json.encode({"id": number, **state}))
@@ -141,17 +142,19 @@ def _cells_of(entry: JournalEntry) -> int:
 
 
 @cache
-def html_answer(config: str = '{"live":true,"runs":[]}') -> Answer:
+def html_answer(config: str = '{"live":true,"runs":[]}', *, controls: bool = False) -> Answer:
     """Return the page as one HTML file, which loads nothing else. Its look is that of the report page.
 
     config: JSON with the sources: whether a process streams its state, and finished runs with name and file.
+    controls: whether the page has the controls of a run.
     """
     report = find_spec("report")
     folder = Path(report.origin or "").parent / "page" if report else Path()
     files = {"uplot css": "vendor/uPlot.min.css", "base": "base.css", "css": "live.css"}
     files |= {"uplot js": "vendor/uPlot.iife.min.js", "charts": "charts.js", "lanes": "lanes.js", "costs": "costs.js"}
-    files["js"] = "live.js"
+    files |= {"js": "live.js"} | ({"controls": "controls.html"} if controls else {})
     text = (folder / "live.html").read_text(encoding="utf-8").replace("/* config */", config.replace("<", "\\u003c"))
+    text = text.replace("<!-- controls -->", "/* controls */" if controls else "")
     for mark, name in files.items():
         text = text.replace(f"/* {mark} */", (folder / name).read_text(encoding="utf-8"))
     return Answer(text.encode(), content_type="text/html; charset=utf-8")

@@ -1,9 +1,10 @@
 """The part of a load that one process sends: connect, send, drain."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import gevent
 import numpy as np
@@ -14,12 +15,14 @@ from prometheus_client import CollectorRegistry
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.topics import qualified
+from contracts.validation import InvalidSettingsError
 from loadgen import orders
 from loadgen.drivers.sender import GeneratorError, GeneratorMetrics, Pause, Sender, Settled
-from loadgen.faults import POISON, affected_events, due_us
-from loadgen.pacing import Pacer
+from loadgen.faults import DUPLICATE, POISON, affected_events, due_us
+from loadgen.pacing import LONGEST_PAUSE_S, MAX_PREPARE_AHEAD_US, Pacer
 from loadgen.result import ON_TIME_US, GeneratorResult, lateness_limit_us, lateness_percentile_us
-from loadgen.spec import DriverSettings, LoadSpec
+from loadgen.schedule import NO_KEY, SECOND_US, Schedule
+from loadgen.spec import DriverSettings, LoadSpec, read_load
 
 LEAD_US: Final = 1_000_000
 """Shortest time from ready to second 0 if there is no start file, µs."""
@@ -27,6 +30,8 @@ LOOP_S: Final = 0.002
 """Last part of each pause, in which the whole process sleeps, because the kernel wakes it within 0.1 ms."""
 INTERRUPTED_DRAIN_S: Final = 3.0
 """Longest wait for acknowledgements after a signal or an error."""
+LOOK_S: Final = 0.25
+"""Time from one look at the load file to the next."""
 _sleep: Final = get_original("time", "sleep")
 
 
@@ -45,14 +50,10 @@ class Job:
     """Sends one process's part of the load. `result` is available at any time."""
 
     def __init__(self, spec: LoadSpec, connection: Connection, settings: DriverSettings, *, settled: Settled) -> None:
-        self._spec = spec
-        self.schedule = spec.schedule()
-        self._poison = affected_events(spec.faults, POISON, self.schedule.offset_us, spec.seed)
-        self._due_us = due_us(spec.faults, self.schedule.offset_us, spec.seed)
-        numbers = orders.send_numbers(spec, self.schedule)
-        repeated = np.diff(numbers, prepend=-1) == 0
-        own = slice(settings.part - 1, None, settings.parts)
-        self._numbers, self._repeated = numbers[own], int(repeated[own].sum())
+        self._spec, self._settings = spec, settings
+        self._columns: list[Any] = []
+        """Of each scheduled event: intended time, partition, key, send time, is unreadable, is sent twice."""
+        self._plan(0)
         self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
         topic, self._partitions = orders.input_topic(spec)
         self._sender = Sender(
@@ -60,12 +61,50 @@ class Job:
         )
         self._pacer: Pacer | None = None
         self.started_us: int | None = None
+        self._look_s = 0.0  # monotonic time at which the load file is read next
+        self._changed_ns = 0
+
+    def _plan(self, from_s: int) -> None:
+        """Compute the events of the load. Those before second `from_s` stay as they are."""
+        spec, new = self._spec, self._spec.schedule()
+        faults = (affected_events(spec.faults, kind, new.offset_us, spec.seed) for kind in (POISON, DUPLICATE))
+        keys = np.full(len(new), NO_KEY) if new.key is None else new.key
+        due = due_us(spec.faults, new.offset_us, spec.seed)
+        columns: list[Any] = [new.offset_us, new.partition, keys, due, *faults]
+        if old := self._columns:
+            kept, first = (int(np.searchsorted(one[0], from_s * SECOND_US)) for one in (old, columns))
+            columns = [np.concatenate([a[:kept], b[first:]]) for a, b in zip(old, columns, strict=True)]
+        self._columns = columns
+        self.schedule, (self._due_us, self._poison, is_duplicate) = Schedule(*columns[:3]), columns[3:]
+        numbers = orders.send_numbers(self._due_us, is_duplicate)
+        repeated = np.diff(numbers, prepend=-1) == 0
+        own = slice(self._settings.part - 1, None, self._settings.parts)
+        self._numbers, self._repeated = numbers[own], int(repeated[own].sum())
+
+    def _events(self, first: int) -> Iterator[orders.Event]:
+        """Yield the events of this part from a place in its send order on."""
+        numbers, started_us = self._numbers[first:], self.started_us or 0
+        return orders.events(self._spec, self.schedule, self._orders, started_us, numbers=numbers, poison=self._poison)
+
+    def _read_change(self, pacer: Pacer) -> None:
+        """Read the load file if it was written again. Events that are prepared stay."""
+        self._look_s = time.monotonic() + LOOK_S
+        with suppress(OSError, InvalidSettingsError):  # the load that was started goes on
+            changed_ns = Path(self._settings.load_file).stat().st_mtime_ns
+            if changed_ns == self._changed_ns:
+                return
+            self._changed_ns = changed_ns
+            if (spec := read_load(self._settings)) != self._spec:
+                prepared_us = now_us() - (self.started_us or 0) + MAX_PREPARE_AHEAD_US
+                self._spec = spec
+                self._plan(max(spec.changed_s, prepared_us // SECOND_US + 1))
+                pacer.replace(self._due_us[self._numbers], self._events)
 
     def metrics(self) -> CollectorRegistry:
         """Return Prometheus metrics of the progress and lateness of this part."""
         registry = CollectorRegistry()
         limit_us = lateness_limit_us(self._spec.latency_target_s)
-        registry.register(GeneratorMetrics(len(self._numbers), self._sender, lambda: self._pacer, limit_us))
+        registry.register(GeneratorMetrics(lambda: len(self._numbers), self._sender, lambda: self._pacer, limit_us))
         return registry
 
     def connect(self, deadline_s: float) -> None:
@@ -74,17 +113,19 @@ class Job:
 
     def send(self, started_us: int) -> None:
         """Send all events on time. started_us: time of second 0, µs since the epoch. Raises GeneratorError."""
+        self.started_us, end_us = started_us, started_us + self._spec.duration_s * SECOND_US
         self._pacer = Pacer(
             self._due_us[self._numbers],
-            orders.events(
-                self._spec, self.schedule, self._orders, started_us, numbers=self._numbers, poison=self._poison
-            ),
+            self._events(0),
             started_us=started_us,
             send=self._sender.send,
             now_us=now_us,
             pause=self.poll_and_pause,
         )
         self._pacer.run()
+        while self._spec.changed_s and now_us() < end_us:  # a load of 0 may be changed again
+            self.poll_and_pause(LONGEST_PAUSE_S)
+            self._pacer.run()
 
     def run(self, begin: Callable[[], int], stopped: Event, drain_deadline_s: float) -> GeneratorResult:
         """Call `begin`, send until the end or until `stopped` is set, wait for acknowledgements, and return the result.
@@ -94,8 +135,7 @@ class Job:
 
         def send() -> GeneratorError | None:
             try:
-                self.started_us = begin()
-                self.send(self.started_us)
+                self.send(begin())
             except GeneratorError as error:
                 return error
             return None
@@ -113,6 +153,8 @@ class Job:
     def poll_and_pause(self, pause_s: float) -> None:
         """Process delivery reports, then pause. Raises GeneratorError."""
         self._sender.poll()
+        if self._pacer is not None and time.monotonic() >= self._look_s:
+            self._read_change(self._pacer)
         pause(pause_s)
 
     def result(self, *, interrupted: bool = False, error: str | None = None) -> GeneratorResult:

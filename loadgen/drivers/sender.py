@@ -148,7 +148,9 @@ LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "Highest p
 class GeneratorMetrics:
     """The generator's metrics, a prometheus-client collector. pacer: returns None before the load begins."""
 
-    def __init__(self, scheduled: int, sender: Sender, pacer: Callable[[], Pacer | None], limit_us: int) -> None:
+    def __init__(
+        self, scheduled: Callable[[], int], sender: Sender, pacer: Callable[[], Pacer | None], limit_us: int
+    ) -> None:
         self._scheduled, self._sender, self._pacer, self._limit_us = scheduled, sender, pacer, limit_us
 
     def collect(self) -> Iterator[Metric]:
@@ -156,7 +158,7 @@ class GeneratorMetrics:
         pacer = self._pacer()
         late_us = None if pacer is None else lateness_percentile_us(pacer.lateness_us[-SAMPLE:], 0.99)
         values = {
-            SCHEDULED: self._scheduled,
+            SCHEDULED: self._scheduled(),
             SENT: self._sender.produced,
             ACKNOWLEDGED: self._sender.acknowledged,
             FAILED: self._sender.failed,

@@ -1,5 +1,6 @@
 // Drawing helpers: uPlot in the colours of the page, which follow the theme and the printer.
-const css = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+let colours = {}; // reading a style makes the browser compute all changed ones
+const css = name => colours[name] ??= getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const pale = name => `${css(name)}2e`;
 const plots = [];
 
@@ -47,7 +48,7 @@ function dashed({ ctx }, x, y, wide, tall) {
   ctx.stroke();
   ctx.restore();
 }
-const repaint = () => plots.forEach(chart => chart.redraw(false, true));
+const repaint = () => { colours = {}; plots.forEach(chart => chart.redraw(false, true)); };
 for (const medium of ["(prefers-color-scheme: dark)", "print"]) matchMedia(medium).addEventListener("change", repaint);
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(part => { part.open = true; }));
 const clock = at => {

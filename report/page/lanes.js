@@ -25,14 +25,14 @@ class Lanes {
     const mu = state.service_rate || Math.max(1, ...Object.values(load)), top = Math.max(1.25, ...Object.values(load).map(rate => rate / mu));
     const isMoving = partitions.some(([number, [owner]]) => this.owner[number] !== undefined && this.owner[number] !== owner);
     const before = isMoving && !isStill.matches ? new Map([...this.blocks].map(([key, block]) => [key, block.getBoundingClientRect()])) : new Map();
-    this.list.classList.toggle("many", names.length > 12);
+    const isMany = names.length > 12, tall = this.list.querySelector(".stack")?.clientHeight || (isMany ? 110 : 300); // read before anything is written
+    this.list.classList.toggle("many", isMany);
     for (const [name, lane] of this.replicas) if (!names.includes(name) && !held[name]) { lane.remove(); this.replicas.delete(name); }
     for (const name of names) this.drawReplica(name, state, load[name] ?? 0, held[name] ?? 0, mu, top);
     names.forEach((name, place) => {
       const lane = this.replicas.get(name);
       if (this.list.children[place] !== lane) this.list.insertBefore(lane, this.list.children[place] ?? null);
     });
-    const tall = this.list.querySelector(".stack")?.clientHeight || 300;
     for (const [number, row] of partitions) this.drawBlock(number, row, state, mu, top, tall);
     for (const [number, block] of this.blocks) if (!(number in (state.partitions ?? {}))) { block.remove(); this.blocks.delete(number); }
     const places = [...before].map(([number, from]) => [this.blocks.get(number), from, this.blocks.get(number)?.getBoundingClientRect()]);
@@ -88,7 +88,7 @@ class Lanes {
     if (!block?.isConnected || !from.width) return;
     const dx = from.left - to.left, dy = from.top - to.top;
     if (Math.abs(dx) + Math.abs(dy) > 1)
-      block.animate([{ transform: `translate(${dx}px, ${dy}px)`, zIndex: 2 }, { transform: "none", zIndex: 2 }], { duration: SLIDE_MS, easing: "cubic-bezier(.3, 0, .2, 1)" });
+      block.animate([{ transform: `translate(${dx}px, ${dy}px)` }, { transform: "none" }], { duration: SLIDE_MS, easing: "cubic-bezier(.3, 0, .2, 1)" });
   }
   drawStrip(partitions, names, { target_s }) {
     if (!this.strip) {

@@ -112,7 +112,7 @@ function drawHead(now) {
   setText($("share"), done ? percent(share) : "–");
   $("share").className = share >= percentile ? "met" : "missed";
   setText($("budget"), `${number(done)} events, in ${number(1000 * target_s)} ms; SLO ${percent(percentile)}; budget ${budget >= 0 ? `left ${number(100 * budget)} %` : `exceeded ${number(1 - budget, 1)} ×`}`);
-  $("left").style.width = `${Math.max(0, 100 * budget)}%`;
+  $("left").style.transform = `scaleX(${Math.min(1, Math.max(0, budget)).toFixed(4)})`;
   const problems = [...now.problems ?? [], ...now.hold ? [`held: ${now.hold}`] : []];
   $("problems").hidden = !problems.length;
   if ($("problems").textContent !== problems.join("")) $("problems").replaceChildren(...problems.map(text => make("p", "", text)));
@@ -173,8 +173,9 @@ function drawDecisions({ decisions = {} }) {
   rows.forEach(([key, row], place) => {
     const item = shown.get(key) ?? make("li"), text = JSON.stringify(row);
     if (!item.firstChild) item.appendChild(make("details")).append(make("summary"));
-    if (item.dataset.row !== text) fillDecision(item, row);
-    Object.assign(item.dataset, { number: key, row: text });
+    if (item.row !== text) fillDecision(item, row);
+    item.row = text;
+    if (item.dataset.number !== key) item.dataset.number = key;
     if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null);
   });
   const newest = rows.find(([, row]) => row.action !== "no-change");
@@ -218,6 +219,7 @@ function draw() {
     drawCosts(runs[0]);
     drawDecisions(now);
     drawPartition(now);
+    globalThis.drawControls?.(now);
     Object.assign($("scrub"), { min: runs[0].first, max: Math.max(runs[0].first, runs[0].last), value: cursor });
     $("scrub").setAttribute("aria-valuetext", timeOf(cursor));
     setText($("clock"), timeOf(cursor));

@@ -143,6 +143,7 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
         "machine": origin.machine,
         "peak memory": "" if memory_mib is None else f"{memory_mib:,.0f} MiB (PSS of all processes)",
         "cores": "" if origin.cores_full_s is None else f"all busy for {origin.cores_full_s:.0f} s of the run",
+        "interventions": ", ".join(origin.interventions),
         "versions": ", ".join(f"{name} {version}" for name, version in origin.versions.items()),
     }
     return [(label, text) for label, text in rows.items() if text]

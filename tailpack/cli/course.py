@@ -4,7 +4,6 @@ import faulthandler
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -64,7 +63,7 @@ def open_lesson(number: Number) -> None:
     require("marimo")
     if not Path(name).exists():
         shutil.copyfile(Path(_checker().__file__).with_name(name), name)
-    raise typer.Exit(subprocess.call([sys.executable, "-m", "marimo", "edit", name]))
+    os.execv(sys.executable, [sys.executable, "-m", "marimo", "edit", name])  # noqa: S606  Ctrl-C is then marimo's alone
 
 
 def check_lesson(

@@ -10,6 +10,7 @@ import typer
 
 from contracts.clock import now_us
 from contracts.holds import Direction, Hold
+from contracts.plan import plan_key
 from contracts.settings import duration_s
 from tailpack.cli.options import AsJson, group_settings, print_json, require_topics
 from tailpack.errors import TailpackError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from autoscaler.live.settings import AutoscalerSettings
     from contracts.connection import Connection
 
-DEADLINE_S: Final = 10.0
+DEADLINE_S: Final = 8.0  # a web page of ours waits 10 s for an answer
 PAGE_S: Final = 2.0
 MAX_FOR_S: Final = 366 * 86_400.0
 Config = Annotated[
@@ -129,13 +130,9 @@ def _write(config: Path | None, direction: Direction, duration: str, reason: str
     least, most = settings.min_replicas, settings.max_replicas
     if direction is Direction.PIN and (replicas < least or 0 < most < replicas):
         raise TailpackError(f"{replicas} is outside of min_replicas and max_replicas: {least} to {most or '…'}")
-    at_us, by = now_us(), f"{_user()}@{gethostname()}"
-    hold = Hold(
-        at_us=at_us, direction=direction, until_us=at_us + round(for_s * 1e6), replicas=replicas, by=by[:200],
-        reason=reason[:500],
-    )  # fmt: skip
-    _produce(connection, settings, hold)
-    typer.echo(f"{settings.group_in(connection.namespace)}: {hold if direction is not Direction.NONE else 'resumed'}")
+    group, topic = settings.group_in(connection.namespace), settings.topic_in(connection.namespace)
+    hold = write_hold(connection, plan_key(group, topic), direction, for_s, reason, replicas=replicas)
+    typer.echo(f"{group}: {hold if direction is not Direction.NONE else 'resumed'}")
 
 
 def _user() -> str:
@@ -145,21 +142,25 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _produce(connection: "Connection", settings: "AutoscalerSettings", hold: Hold) -> None:
-    """Write a hold, and wait until the brokers have stored it. Raises TailpackError."""
+def write_hold(
+    connection: "Connection", key: bytes, direction: Direction, for_s: float, reason: str, *, replicas: int = 0
+) -> Hold:
+    """Write and return a hold of the group with this `plan_key`; the brokers have stored it. Raises TailpackError."""
     import msgspec  # noqa: PLC0415
     from confluent_kafka import KafkaException, Producer  # noqa: PLC0415  as above
 
-    from contracts.plan import plan_key  # noqa: PLC0415
     from contracts.topics import Topic, qualified  # noqa: PLC0415
 
     errors: list[Any] = ["no answer"]
-    namespace = connection.namespace
-    key = plan_key(settings.group_in(namespace), settings.topic_in(namespace))
+    at_us, by = now_us(), f"{_user()}@{gethostname()}"
+    hold = Hold(
+        at_us=at_us, direction=direction, until_us=at_us + round(for_s * 1e6), replicas=replicas, by=by[:200],
+        reason=reason[:500],
+    )  # fmt: skip
     try:
         producer = Producer(connection.librdkafka() | {"message.timeout.ms": int(DEADLINE_S * 1000), "log_level": 0})
         producer.produce(
-            qualified(namespace, Topic.HOLDS), msgspec.json.encode(hold), key=key, partition=0,
+            qualified(connection.namespace, Topic.HOLDS), msgspec.json.encode(hold), key=key, partition=0,
             on_delivery=lambda error, _: errors.__setitem__(0, error and error.str()),
         )  # fmt: skip
         producer.flush(DEADLINE_S)
@@ -167,3 +168,4 @@ def _produce(connection: "Connection", settings: "AutoscalerSettings", hold: Hol
         errors[0] = error.args[0].str()
     if errors[0]:
         raise TailpackError(f"the control topic at {connection.bootstrap_servers} was not written: {errors[0]}")
+    return hold

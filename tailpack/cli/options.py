@@ -132,6 +132,10 @@ Address = Annotated[str, typer.Option("--bootstrap-servers", envvar=SERVERS, hel
 Properties = Annotated[str, typer.Option("--client-properties", help="Properties file of librdkafka for TLS, SASL.")]
 WebUi = Annotated[int | None, typer.Option("--web-ui", min=1, max=65535, help="Port of Locust's page during the run.")]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the live page in a browser.")]
+Controls = Annotated[
+    bool,
+    typer.Option("--controls", help="Let the live page change the load, kill replicas, and pause the autoscaler."),
+]
 LoadWorkers = Annotated[int, typer.Option("--load-workers", min=1, max=100, help="Processes that send the load.")]
 Master = Annotated[str, typer.Option(help="Master of Spark, such as local[*]; default: only for large runs.")]
 

@@ -29,6 +29,7 @@ def demo(
     as_json: options.AsJson = False,
     web_ui: options.WebUi = None,
     no_browser: options.NoBrowser = False,
+    controls: options.Controls = False,
     seed: options.Seed = None,
 ) -> None:
     """Run the whole pipeline for two minutes under a skewed load with bursts, scale it live, then report.
@@ -36,7 +37,10 @@ def demo(
     Exit status 0 only if every order had each of its effects exactly once.
     """
     changes = options.parse_changes((), policy=policy, seed=seed)
-    _run("demo", trace, changes, out, as_json=as_json, web_port=web_ui, fit_load=True, open_page=not no_browser)
+    _run(
+        "demo", trace, changes, out, as_json=as_json, web_port=web_ui, fit_load=True, open_page=not no_browser,
+        controls=controls,
+    )  # fmt: skip
 
 
 def run(
@@ -51,6 +55,7 @@ def run(
     client_properties: options.Properties = "",
     web_ui: options.WebUi = None,
     no_browser: options.NoBrowser = False,
+    controls: options.Controls = False,
     load_workers: options.LoadWorkers = 1,
     seed: options.Seed = None,
     duration: options.Duration = None,
@@ -70,6 +75,7 @@ def run(
     _run(
         scenario, trace, overrides, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
         client_properties=client_properties, web_port=web_ui, load_workers=load_workers, open_page=not no_browser,
+        controls=controls,
     )  # fmt: skip
 
 

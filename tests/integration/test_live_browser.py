@@ -1,14 +1,17 @@
 """The live page in a real browser: blocks follow the plans, at three widths, in both themes, after a restart too."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from axe_core_python.selenium import Axe
 from chromium import chromium, console_errors, needs_chromium, open_page
+from live_run import start_run
 from live_story import SECOND, Story, changed
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -20,6 +23,8 @@ from bench.simulation.run import run_scenario
 from bench.simulation.sent_events import build_events
 from contracts.journal import ReplicaChange
 from contracts.pages import WebServer
+from report.run_info import EVENTS
+from report.stored import CUSTOMER_COLUMN, load_events
 from tailpack.provenance import describe_simulated
 from tailpack.view import DEMO, Recording, Simulations, Viewer, frames_of, load_recordings
 
@@ -225,3 +230,49 @@ def test_other_policies_and_changed_settings_are_simulated_for_a_run(browser: An
         browser.find_element(By.CSS_SELECTOR, "#whatif button").click()
         wait(browser, lambda: "what if" not in rows())
         assert slider.get_attribute("aria-valuetext") == "by the policy"
+
+
+@pytest.mark.long
+@pytest.mark.kafka
+@pytest.mark.timeout(300)
+def test_an_operator_intervenes_in_a_run_by_the_keyboard_and_the_report_says_so(
+    browser: Any, kafka: str, tmp_path: Path
+) -> None:
+    load = ("--duration", "45s", "--set", "workload=20 for 45")
+    run = start_run(tmp_path, "smoke", "--bootstrap-servers", kafka, "--no-browser", "--controls", *load)
+    assert run.process.stderr is not None
+    address = next(found[1] for line in run.process.stderr if (found := re.search(r"live page (http\S+)", line)))
+    run.wait_for_second(1)
+    open_page(browser, address, width=900)
+    wait(browser, lambda: "payment-0" in owners(browser).values())
+    assert browser.execute_script("return location.hash") == "", "the address on the screen has no token"
+
+    def act(action: str, control: str, key: str, answer: str) -> None:
+        browser.find_element(By.CSS_SELECTOR, f"[data-action={action}] {control}").send_keys(key)
+        wait(browser, lambda: answer in browser.find_element(By.ID, "answer").text)
+
+    act("load", "input", Keys.ENTER, "requested load 2 × the schedule")
+    act("hot-key", "input", Keys.ENTER, "requested 0.5 of all events by one customer")
+    act("pause", "button", Keys.SPACE, "paused the autoscaler")
+    wait(browser, lambda: "on the live page" in browser.find_element(By.ID, "problems").text)
+    assert Axe().run(browser)["violations"] == []
+    act("kill", "button", Keys.ENTER, "killed payment-0")
+    act("pause", "button", Keys.SPACE, "resumed the autoscaler")
+    beyond = "const form = document.querySelector('[data-action=load]'); form.noValidate = true; form.value.value = 20"
+    browser.execute_script(beyond)
+    act("load", "input", Keys.ENTER, "refused: load: must be from 0 to 3")
+    assert browser.find_element(By.ID, "play").get_attribute("aria-label") == "Pause", "it still plays"
+    refused = console_errors(browser)
+    assert ["409" in one["message"] for one in refused] == [True], refused
+    browser.get("about:blank")
+    status, result = run.ended()
+    assert status == 0, run.errors
+    lines = result["provenance"]["interventions"]
+    assert ["killed payment-0" in line for line in lines] == [False, False, False, True, False]
+    since = [int(line.split()[-3]) for line in lines[:2]]
+    assert result["events"] == 20 * since[0] + 40 * (45 - since[0])
+    events = load_events(run.folder / EVENTS).table()
+    later = events.where(events["intended_us"] >= result["provenance"]["started_us"] + since[1] * SECOND)
+    assert np.unique(later[CUSTOMER_COLUMN], return_counts=True)[1].max() > 0.4 * len(later["intended_us"])
+    assert "5 interventions by an operator" in result["verdict"]
+    assert [one["replica"] for one in result["failures"]] == ["payment-0"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from http_answer import http_answer
 from kafka_helpers import wait_for
 from live_run import start_run
 
@@ -26,6 +27,8 @@ def test_the_page_of_a_run_ends_with_the_totals_of_its_report(kafka: str, tmp_pa
             found = json.load(answer)
         return found if found["phase"] == "writing the report" else None
 
+    assert http_answer(f"{address}/live/control", b"{}")[0] == 405
+    assert "controls" not in http_answer(address)[1].replace("drawControls", "")
     shown = wait_for(last, "the end of the load", deadline_s=150)
     status, result = run.ended()
     assert status == 0

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from loadgen.orders import Orders
 from loadgen.result import READY_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
+from report import replace_file
 from report.measures import percentile_us
 from tailpack.local.broker import Broker
 from tailpack.local.ports import free_port
@@ -144,6 +146,31 @@ def test_the_web_page_shows_the_load_and_closes_after_it(kafka: str, namespace: 
         wait_for(lambda: requests_shown() >= 20, "two bursts are shown")
         assert generator.wait() == 0
     assert generator.result.complete
+
+
+def test_a_load_that_is_changed_while_it_is_sent_changes_at_its_second(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    """Nothing is sent from second 5 on, then three times the schedule with one customer. Prepared events stay."""
+    create_topics(kafka, namespace, 5)
+    spec = load(Topology.PAYMENT_ONLY, duration_s=13)
+    with Generator(tmp_path, kafka, namespace, spec) as generator:
+        started_us = generator.start()
+        for second, (changed_s, *faults) in {
+            0.5: (5, "burst 5-13 0"),
+            7.0: (11, "burst 5-11 0", "burst 11-13 3", "hot-key 11-13 1"),
+        }.items():
+            wait_for(lambda until=second: time.time() * 1e6 > started_us + until * 1e6, "second", every_s=0.01)
+            changed = msgspec.structs.replace(spec, faults=tuple(faults), changed_s=changed_s)
+            replace_file(tmp_path / "load.json", msgspec.json.encode(changed))
+        assert generator.wait() == 0
+    result, records = generator.result, read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED)
+    assert result.produced == result.scheduled == result.acknowledged == len({record.key() for record in records})
+    seconds = Counter((values(record.headers())["intended_at"] - started_us) // 1_000_000 for record in records)
+    counts = spec.schedule().offset_us // 1_000_000
+    assert seconds == Counter(counts[counts < 5].tolist()) + Counter(3 * counts[counts >= 11].tolist())
+    hot = {record.partition() for record in records if values(record.headers())["intended_at"] >= started_us + 11e6}
+    assert len(hot) == 1
 
 
 @pytest.mark.parametrize(("trace", "named"), [("", "no Kafka broker answers"), ("absent.csv", "absent.csv")])

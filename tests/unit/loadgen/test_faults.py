@@ -9,7 +9,7 @@ from bench.scenario import load_scenario
 from bench.simulation.sent_events import build_events
 from contracts.events import INTENDED_AT_HEADER
 from contracts.validation import InvalidSettingsError
-from loadgen.faults import UNREADABLE, affected_events, due_us
+from loadgen.faults import DUPLICATE, UNREADABLE, affected_events, due_us
 from loadgen.orders import Orders, events, send_numbers
 
 
@@ -41,7 +41,8 @@ def test_a_hot_key_has_its_share_in_one_partition_live_and_simulated() -> None:
 def test_poison_is_unreadable_and_duplicates_follow_directly() -> None:
     spec = scenario_with("poison 6-7 2", "duplicate 0-5 0.3").load_spec()
     schedule = spec.schedule()
-    numbers = send_numbers(spec, schedule)
+    is_duplicate = affected_events(spec.faults, DUPLICATE, schedule.offset_us, spec.seed)
+    numbers = send_numbers(due_us(spec.faults, schedule.offset_us, spec.seed), is_duplicate)
     poison = affected_events(spec.faults, "poison", schedule.offset_us, spec.seed)
     records = [event(7) for event in events(spec, schedule, Orders("r", 1), 0, numbers=numbers, poison=poison)]
     assert sum(record.value == UNREADABLE for record in records) == poison.sum() == 2
@@ -56,7 +57,8 @@ def test_poison_is_unreadable_and_duplicates_follow_directly() -> None:
 def test_late_events_keep_their_intended_times_and_are_sent_in_order_of_due_times() -> None:
     spec = scenario_with("out-of-order 5-10 0.4", "duplicate 0-15 0.1").load_spec()
     schedule = spec.schedule()
-    numbers, due = send_numbers(spec, schedule), due_us(spec.faults, schedule.offset_us, spec.seed)
+    due = due_us(spec.faults, schedule.offset_us, spec.seed)
+    numbers = send_numbers(due, np.zeros(len(due), np.bool_))
     assert set(numbers.tolist()) == set(range(len(schedule)))
     assert (np.diff(due[numbers]) >= 0).all()
     late = due > schedule.offset_us

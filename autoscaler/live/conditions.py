@@ -54,6 +54,8 @@ class Conditions:
         self._hour: deque[tuple[float, float, float]] = deque()
         """Time of each observation, its late events, and its arrivals."""
         self._counted = False
+        self.order: Hold | None = None
+        """The operator's order about `act` that applies."""
         self.current: tuple[Condition, ...] = ()
         """May be read from another thread."""
 
@@ -90,13 +92,13 @@ class Conditions:
 
     def _acting(self, hold: Hold | None, leads: bool, problem: str) -> Verdict:
         if self._act != "on":
-            return False, self._act.capitalize(), "decisions are not carried out"
+            return False, self._act.capitalize(), str(self.order or "decisions are not carried out")
         if not leads:
             return False, "Standby", "another member leads the group"
         if problem.startswith(NOT_READ):
             return False, "HoldUnknown", problem
         reason = "On" if hold is None else HELD.get(hold.direction, "Pinned")
-        return reason != "Paused", reason, str(hold or "")
+        return reason != "Paused", reason, "; ".join(str(one) for one in (self.order, hold) if one)
 
     def _keeping(self) -> Verdict:
         late, arrived = (sum(values[number] for values in self._hour) for number in (1, 2))

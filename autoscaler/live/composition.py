@@ -107,7 +107,7 @@ class LiveAutoscaler:
         page = EntryFeed(
             settings.latency_target_s,
             reports=lambda: self._acting.reports() if self._acting else [],
-            more=lambda: {**head, "hold": self._held()},
+            more=lambda: {**head, "hold": str(holds or "")},
         )
         show = self._metrics[STATUS].labels
         self._conditions = Conditions(settings.act, settings, lambda kind, value: show(kind).set(value))
@@ -122,7 +122,7 @@ class LiveAutoscaler:
             unhealthy_reason=lambda: self._problems.unhealthy_reason,
             conditions=lambda: self._conditions.current,
             targets=lambda: self._acting.targets() if self._acting else [],
-            hold=self._held,
+            hold=lambda: str(holds or ""),
             live=page.feed,
         )
         self._show = stack.enter_context(serving(source, settings))
@@ -212,10 +212,6 @@ class LiveAutoscaler:
         key = settings.journal_key(connection.namespace)
         return JournalTopic(connection, key, self._metrics, partial(self._problems.report, "journal"))
 
-    def _held(self) -> str:
-        holds = self._holds
-        return "; ".join(str(one) for one in (holds.order, holds.shown) if one) if holds else ""
-
     def _report_clock_jump(self, by_s: float) -> None:
         jump = f"wall clock jumped by {by_s:+.1f} s (ignored: decisions use the monotonic clock)" if by_s else ""
         self._problems.report("clock", jump)
@@ -241,7 +237,6 @@ class LiveAutoscaler:
         if holds is not None:
             self._problems.report("holds", holds.problem)
             self._metrics.set_holds(holds.shown, holds.order)
-            self._conditions.order = holds.order
         if self._acting:
             self._scale_ups.observe(tick)
             self._problems.report("scale-ups", self._scale_ups.problem)
@@ -249,6 +244,7 @@ class LiveAutoscaler:
             waiting = f"waiting for the {tick.missing}" if tick.missing else ""
             self._problems.report("comparison", waiting, after=PERSISTENT_TICKS)
             self._group.after_tick(self._metrics)
-        self._conditions.update(tick, holds and holds.shown, self._problems.current, leads=self._group.leads)
+        held = holds and (holds.shown or holds.order)
+        self._conditions.update(tick, held, self._problems.current, leads=self._group.leads)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

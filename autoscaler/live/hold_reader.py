@@ -33,17 +33,17 @@ class HoldReader:
         warn: Callable[[str], None] = lambda _: None,
         configured: str = "",
         refused: Callable[[Hold], str] = lambda _: "",
-        annotated: Callable[[], tuple[Hold | None, str]] = lambda: (None, ""),
         clock_us: Callable[[], int] = now_us,
     ) -> None:
         """Read the topic to its end, for at most READ_DEADLINE_S. warn: called when a hold begins or ends.
 
         configured: value of `act` without an order. refused: returns why an order cannot be carried out, else nothing.
-        annotated: returns the hold of annotations, and why some of them are ignored.
         """
         names = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
         self._is_order = {hold_key(*names, is_order=is_order): is_order for is_order in (False, True)}
-        self._warn, self.annotated, self._clock_us = warn, annotated, clock_us
+        self._warn, self._clock_us = warn, clock_us
+        self.annotated: Callable[[], tuple[Hold | None, str]] = lambda: (None, "")
+        """Returns the hold of annotations, and why some of them are ignored."""
         self.configured, self._refused, self._refusal = configured, refused, ""
         self._newest: dict[bool, Hold | None] = {}
         """Newest pause or pin (False) and newest order (True)."""
@@ -59,6 +59,10 @@ class HoldReader:
         self._records = RecordReader(connection, {place: BEGINNING}, wait_ms=500)
         with suppress(WaitTimeoutError):
             until(self._read_on, READ_DEADLINE_S, "the end of the topic", poll_s=0)
+
+    def __str__(self) -> str:
+        """Return the order and the hold that apply, in words; empty: none."""
+        return "; ".join(str(one) for one in (self.order, self.shown) if one)
 
     @property
     def problem(self) -> str:

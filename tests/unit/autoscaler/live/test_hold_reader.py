@@ -107,9 +107,8 @@ def test_the_stricter_of_command_and_annotation_holds_and_a_hold_ends_in_time(mo
     records, annotations, now_us = [record], {PAUSED + "-scale-out": "true"}, [49]
     topic = Mock(error="", read=lambda *_: [records.pop()] if records else [], is_at_end=lambda: not records)
     monkeypatch.setattr(hold_reader, "RecordReader", lambda *_, **__: topic)
-    reader = hold_reader.HoldReader(
-        *SETTINGS, annotated=lambda: annotated_hold(annotations, 1, 4), clock_us=lambda: now_us[0]
-    )
+    reader = hold_reader.HoldReader(*SETTINGS, clock_us=lambda: now_us[0])
+    reader.annotated = lambda: annotated_hold(annotations, 1, 4)
     both = reader.restriction()
     assert both is not None
     assert (both.may_grow, both.may_shrink, both.may_move) == (False, False, False)

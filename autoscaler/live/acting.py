@@ -137,4 +137,6 @@ class Acting:
     def close(self, *, leave: bool) -> None:
         """Close all clients. leave: also leave a group that this autoscaler leads, for another leader."""
         self._launcher.close()
-        self._reports.close(**{"leave": True} if leave and self._settings.is_foreign else {})
+        if leave and self._settings.is_foreign:
+            self._reports.close(leave=True)
+        self._reports.close()

@@ -244,7 +244,7 @@ class LiveAutoscaler:
             waiting = f"waiting for the {tick.missing}" if tick.missing else ""
             self._problems.report("comparison", waiting, after=PERSISTENT_TICKS)
             self._group.after_tick(self._metrics)
-        held = holds and (holds.shown or holds.order)
+        held = (holds.shown or holds.order) if holds else None
         self._conditions.update(tick, held, self._problems.current, leads=self._group.leads)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

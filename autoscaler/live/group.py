@@ -6,6 +6,7 @@ from typing import Any
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
+from autoscaler.live.observed_group import PROPOSES
 from autoscaler.live.problems import PERSISTENT_TICKS
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.publisher import ACTION_REPAIR, Intent, Publisher, complete_plan
@@ -91,7 +92,7 @@ class LiveGroup:
 
     def _first_plan(self, initial: tuple[str, ...], partitions: int) -> tuple[Plan, str]:
         found = self._publisher.in_force
-        is_proposal = found is not None and found.assignment is None and not self._settings.runtime
+        is_proposal = found is not None and found.reason.startswith(PROPOSES)
         if found is None or not found.replicas or is_proposal:
             reason = self._publisher.log.unusable or "no load was measured yet"
             names = (self._scaler.requested if is_proposal else ()) or initial
@@ -182,7 +183,8 @@ class LiveGroup:
         """Give up what is not in force. Return whether the replicas in force are ready, and no other runs."""
         found, scaler = self._publisher.in_force, self._scaler
         names = found.replicas if found else ()
-        self._publisher.intent = found and Intent(Plan(names, found.assignment), ACTION_REPAIR, found.reason, True)
+        in_force = found and Intent(Plan(names, found.assignment), ACTION_REPAIR, found.reason, was_in_force=True)
+        self._publisher.intent = in_force or None
         for name in scaler.requested:
             if name not in names:
                 scaler.release(name)

@@ -36,7 +36,7 @@ def test_every_event_is_there_with_its_timeline(simulated: tuple[Run, Simulation
 
 
 def test_explain_compares_again_what_a_simulated_run_has_compared(tmp_path: Path) -> None:
-    run, _ = run_scenario(load_scenario("w1", {"policy": "tail-aware", "duration_s": 60}))
+    run, _ = run_scenario(load_scenario("w1", {"policy": "tail-aware", "duration_s": 120}))
     folder = write_run(tmp_path / "kept", run, INFO)
     printed = command_line.run("explain", "last", "--run", folder, "--why-not", 5).stdout
     (line,) = [line for line in printed.splitlines() if "why not" in line and "late events; chosen: " in line]

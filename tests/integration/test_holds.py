@@ -123,7 +123,7 @@ def test_act_is_changed_while_the_autoscaler_runs_and_a_plan_is_left_whole(kafka
         now = auto.pids()
         assert [name for name in left if now[name] != left[name]] == ["payment-0"], "the others were adopted"
         command("pause", "--act", "propose")
-        problem("members follow it; use act = off, or on")
+        problem("is not carried out")
         acting("On")
         write(auto, Hold(at_us=1, direction=Direction.OFF, until_us=now_us() + 4_000_000), is_order=True)
         acting("Off")

@@ -17,6 +17,8 @@ REMEMBERED: Final = 300
 """Intervals that are remembered, fewer if they have more cells than 13 times MAX_CELLS."""
 MAX_CELLS: Final = 300_000
 """Slots × partitions of all paths. Longer horizons have fewer paths."""
+FEW: Final = 0.05
+"""Share of the fullest slot up to which the events of a slot are no part of a burst."""
 RECENT: Final = 8
 """Intervals that decide whether events arrive in bursts, and in which part of a slot."""
 
@@ -48,7 +50,8 @@ class ArrivalHistory:
     def __init__(self) -> None:
         self._window = Window(1, (0, 0))
         self._bursts = Window(1, (0,))
-        """For each interval 1 for slots with a burst, else 0; not a number: events arrive between bursts, too."""
+        """For each interval 1 for slots in which a burst begins, else 0; not a number: a stream of events."""
+        self._ended_in_burst = False
         self._begin_s: deque[float] = deque(maxlen=RECENT)
         self._last_s = 0.0
         self._length = self._unusual = 0
@@ -99,7 +102,9 @@ class ArrivalHistory:
             self._unusual, whole = 0, len(slots)
         interval = _fitted(slots, whole)
         self._window.append(interval)
-        self._bursts.append(_bursts_in(interval.sum(axis=1)))
+        many = (by_slot := interval.sum(axis=1)) > FEW * by_slot.max()
+        self._bursts.append(_bursts_in(by_slot, many, continues=self._ended_in_burst))
+        self._ended_in_burst = bool(many[-1])
         return np.asarray(self.last.sum(axis=0))
 
     def begin(self, recent: RecentArrivals | None) -> bool:
@@ -172,9 +177,15 @@ def _fitted(slots: Floats, whole: int) -> Floats:
     return np.concatenate((np.zeros((-surplus, slots.shape[1])), slots))
 
 
-def _bursts_in(by_slot: Floats) -> Floats:
-    """Return 1 for slots with a burst (over half of the largest); not a number if others have many events, too."""
-    largest = by_slot.max()
-    bursts = by_slot > 0.5 * largest
-    only = 4 * bursts.sum() <= len(bursts) and not (by_slot[~bursts] > 0.05 * largest).any()
-    return np.asarray(np.where(only, bursts, np.nan))
+def _bursts_in(by_slot: Floats, many: Flags, *, continues: bool) -> Floats:
+    """Return 1 for the first slot of each burst; not a number if events arrive between bursts, too.
+
+    A burst may lie in two slots, because a reading of the offsets may divide it. continues: the last slot before these
+    has a burst.
+    """
+    before = np.append(continues, many[:-1])
+    firsts = np.flatnonzero(many & ~before)
+    sizes = np.add.reduceat(by_slot, firsts) if len(firsts) else np.zeros(0)
+    is_long = (many & before & np.append(False, before[:-1])).any()
+    only = 4 * len(firsts) <= len(by_slot) and not is_long and (sizes > 0.5 * sizes.max(initial=0.0)).all()
+    return np.asarray(np.where(only, many & ~before, np.nan))

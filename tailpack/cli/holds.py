@@ -36,7 +36,7 @@ def pause(
     scale_out: Annotated[bool, typer.Option("--scale-out", help="Prevent only additions.")] = False,
     act: Annotated[
         Literal["off", "propose"] | None,
-        typer.Option(help="Set `act` instead: only observe, or also publish the number for KEDA."),
+        typer.Option(help="Set `act` instead: off, or propose a number for KEDA."),
     ] = None,
     duration: For = "24h",
     reason: Reason = "",
@@ -65,7 +65,7 @@ def pin(
 def resume(
     config: Config = None,
     *,
-    act: Annotated[Literal["on"] | None, typer.Option(help="Set `act` instead: carry decisions out.")] = None,
+    act: Annotated[Literal["on"] | None, typer.Option(help="Set `act` instead: on.")] = None,
     duration: For = "24h",
     reason: Reason = "",
 ) -> None:

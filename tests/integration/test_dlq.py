@@ -198,7 +198,8 @@ def test_a_replay_that_is_cut_writes_nothing_and_the_next_one_everything(
     with pytest.raises(SystemExit) as ended:
         main()
     said = capsys.readouterr().err
-    assert (ended.value.code, said.count("tailpack: "), "Traceback" in said) == (130 if cut is interrupt else 2, 1, False)
+    assert ended.value.code == (130 if cut is interrupt else 2)
+    assert (said.count("tailpack: "), "Traceback" in said) == (1, False)
     monkeypatch.undo()
     assert json.loads(office.run("list", "--json").stdout)["replayed"] == 0
     if cut is delete:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from contracts.fields import Count, Moment, Text
+from contracts.plan import plan_key
 
 HOLD_VERSION: Final = 1
 REMOVED_US: Final = 10**16
@@ -26,10 +27,16 @@ class Direction(StrEnum):
     OUT = "scale-out"
     PIN = "pin"  # the group gets exactly `replicas`; partitions may move
     NONE = "none"  # the hold was ended
+    OFF = "off"  # an order: the setting `act` has this value until the order ends; so do the next two
+    PROPOSE = "propose"
+    ON = "on"
+
+
+ORDERS: Final = frozenset({Direction.OFF, Direction.PROPOSE, Direction.ON})
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
-    """Value of the control topic, with the key `plan_key` of the group. The newest record of a key counts."""
+    """Value of the control topic, with the key `hold_key` of the group. The newest record of a key counts."""
 
     at_us: Moment
     direction: Direction
@@ -47,10 +54,9 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
         return self.direction is not Direction.NONE and now_us < self.until_us
 
     def __str__(self) -> str:
-        subject = {Direction.ALL: "", Direction.PIN: f"pinned at {self.replicas} "}.get(
-            self.direction, f"{self.direction} "
-        )
-        what = subject if self.direction is Direction.PIN else f"{subject}paused "
+        whole = {Direction.ALL: "paused ", Direction.PIN: f"pinned at {self.replicas} "}
+        whole |= {order: f"act = {order} " for order in ORDERS}
+        what = whole.get(self.direction, f"{self.direction} paused ")
         if self.until_us == REMOVED_US:
             return f"{what}by {self.by}" + f": {self.reason}" * bool(self.reason)
         until = datetime.fromtimestamp(self.until_us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -60,9 +66,16 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
 _decoder: Final = msgspec.json.Decoder(Hold)
 
 
-def decode_hold(value: bytes) -> Hold:
-    """Return a hold. Raises one of `contracts.validation.DECODE_ERRORS`."""
+def hold_key(group: str, topic: str, *, is_order: bool) -> bytes:
+    """Return the key of a group's pause or pin, or that of its order, which is independent of them."""
+    return plan_key(group, topic) + b"/act" * is_order
+
+
+def decode_hold(value: bytes, *, is_order: bool = False) -> Hold:
+    """Return a hold. is_order: what its key says. Raises one of `contracts.validation.DECODE_ERRORS`."""
     hold = _decoder.decode(value)
+    if (hold.direction in ORDERS) != is_order:
+        raise msgspec.ValidationError(f"{hold.direction} has the key of another kind")
     if hold.v != HOLD_VERSION:
         raise msgspec.ValidationError(f"version {hold.v} is not supported (supported: {HOLD_VERSION})")
     return hold

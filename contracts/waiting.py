@@ -30,6 +30,8 @@ def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float 
 class Stop:
     """Set once, by a thread or a signal handler. A handler that sets a threading.Event may wait for its own thread."""
 
+    interrupts = False  # whether a signal handler shall also raise KeyboardInterrupt
+
     def __init__(self) -> None:
         self._is_set, self._wakes = False, SimpleQueue[None]()
 

@@ -48,6 +48,7 @@ class Acting:
         settings: AutoscalerSettings,
         launcher: Launcher,
         offsets: OffsetReader,
+        holds: HoldReader,
         *,
         record: Callable[[JournalEntry], None],
         problems: Problems,
@@ -57,8 +58,8 @@ class Acting:
         """Count the partitions, then take over the plan log. See LiveAutoscaler."""
         self._settings, self._launcher = settings, launcher
         limits = settings.min_replicas, settings.max_replicas
-        noted = lambda: annotated_hold(getattr(launcher, "annotations", {}), *limits)  # noqa: E731
-        self.holds = HoldReader(connection, settings, warn=warn, annotated=noted)
+        self._holds = holds
+        holds.annotated = lambda: annotated_hold(getattr(launcher, "annotations", {}), *limits)
         self._reports: Any
         of_kind: Any = LiveGroup
         if settings.is_foreign:
@@ -118,7 +119,7 @@ class Acting:
     def limit(self, policy: Policy) -> Policy:
         """Return the policy inside the guard that carries out holds."""
         settings = self._settings
-        return Held(policy, hold=self.holds.restriction, limits=settings, replica_prefix=settings.replica_prefix)
+        return Held(policy, hold=self._holds.restriction, limits=settings, replica_prefix=settings.replica_prefix)
 
     def stop_replicas(self) -> None:
         """Stop every replica and wait until all have exited. Each commits and leaves the group. The plan stays."""
@@ -133,8 +134,9 @@ class Acting:
         if self._settings.is_foreign:
             self._reports.close(leave=True)
 
-    def close(self) -> None:
-        """Close all clients."""
+    def close(self, *, leave: bool) -> None:
+        """Close all clients. leave: also leave a group that this autoscaler leads, for another leader."""
         self._launcher.close()
+        if leave and self._settings.is_foreign:
+            self._reports.close(leave=True)
         self._reports.close()
-        self.holds.close()

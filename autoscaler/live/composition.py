@@ -2,10 +2,11 @@
 
 import gc
 import logging
+import math
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +15,9 @@ from autoscaler.controller import Controller
 from autoscaler.live import observed_group
 from autoscaler.live.acting import Acting
 from autoscaler.live.conditions import Conditions, ScaleUps
+from autoscaler.live.hold_reader import ActChangedError, HoldReader
 from autoscaler.live.journal import JournalTopic, LiveJournal
-from autoscaler.live.kafka import CONTROL_NEED
+from autoscaler.live.kafka import topic_exists
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loop import STEP_S, Loop, warm_up_policy
@@ -32,17 +34,17 @@ from autoscaler.policies.guards.holds import Held
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.holds import Hold
 from contracts.journal import JournalEntry
-from contracts.preflight import PreflightError, check_topics
-from contracts.topics import Topic, qualified
+from contracts.topics import Topic
 from contracts.waiting import Stop
 
 log = logging.getLogger("autoscaler")
 ANY_PORT: Final = "-1"
-JOURNAL_S: Final = 3.0
-"""Longest wait of an autoscaler that only observes for the answer whether the journal exists."""
+LEAVE_S: Final = 90.0
+"""Time after which another value of `act` applies although a plan is not carried out, or a replica has not stopped."""
 MAX_MISSED_TICKS: Final = 3
 """Decision intervals without a tick after which the health page answers 503."""
 
@@ -85,16 +87,17 @@ class LiveAutoscaler:
     """One controller with its Kafka clients, launcher, pages and journal."""
 
     def __init__(
-        self, config: StartupConfig, launcher: Launcher | None, stop: Stop, *, warn: Callable[[str], None]
-    ) -> None:
+        self, config: StartupConfig, launcher: Launcher | None, stop: Stop, holds: HoldReader | None, stack: ExitStack,
+        *, warn: Callable[[str], None],
+    ) -> None:  # fmt: skip
         """Bind the port, then take over the plan log. No decision is made and no replica started yet.
 
         The order matters: an autoscaler that cannot run must not fence the one that runs.
-        warn: called with log lines for an operator. launcher: None unless the autoscaler acts.
+        warn: called with log lines for an operator. launcher: None unless the autoscaler acts. stack: closes the port.
         Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError and KafkaException.
         """
         settings, connection = config.settings, config.connection
-        self._settings, self._stop = settings, stop
+        self._settings, self._stop, self._holds, self._leave_by_s = settings, stop, holds, math.inf
         self._metrics = Metrics()
         self._problems = Problems(warn, self._metrics.set_condition)
         head = {
@@ -104,7 +107,7 @@ class LiveAutoscaler:
         page = EntryFeed(
             settings.latency_target_s,
             reports=lambda: self._acting.reports() if self._acting else [],
-            more=lambda: {**head, "hold": str(self._hold() or "")},
+            more=lambda: {**head, "hold": str(holds or "")},
         )
         show = self._metrics[STATUS].labels
         self._conditions = Conditions(settings.act, settings, lambda kind, value: show(kind).set(value))
@@ -119,11 +122,10 @@ class LiveAutoscaler:
             unhealthy_reason=lambda: self._problems.unhealthy_reason,
             conditions=lambda: self._conditions.current,
             targets=lambda: self._acting.targets() if self._acting else [],
-            hold=lambda: str(self._hold() or ""),
+            hold=lambda: str(holds or ""),
             live=page.feed,
         )
-        self._pages = ExitStack()
-        self._show = self._pages.enter_context(serving(source, settings))
+        self._show = stack.enter_context(serving(source, settings))
         self._journal = self._journal_if_allowed(connection)
         write = self._journal.record if self._journal else self._metrics.count_entry
 
@@ -142,16 +144,17 @@ class LiveAutoscaler:
         policy = in_windows(policy, settings.windows, settings.time_zone, settings, prefix)
         self._acting: Acting | None = None
         self._group: Any
-        if launcher is not None:
+        if launcher is not None and holds is not None:
             self._acting = Acting(
-                connection, settings, launcher, self._offsets,
+                connection, settings, launcher, self._offsets, holds,
                 record=record, problems=self._problems, metrics=self._metrics, warn=warn,
             )  # fmt: skip
             self._group, policy = self._acting.group, self._acting.limit(policy)
             # alerts count who acts: an observer is no autoscaler of the group
             self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
         else:
-            self._group = ObservedGroup.of(connection, settings, self._offsets, self._problems)
+            of = connection, settings, self._offsets, self._problems
+            self._group = ObservedGroup.of(*of, may_replace=bool(holds and holds.order))
             self._metrics.add(vars(observed_group).values())
         self._decisions = LiveJournal(
             record, self._group.status, policy.name, self._problems, act=settings.act, say=log.info
@@ -171,7 +174,7 @@ class LiveAutoscaler:
         )
 
     def run(self) -> None:
-        """Decide and act until `stop` is set. Raises FencedError when another autoscaler has taken over."""
+        """Decide and act until `stop` is set. Raises ActChangedError, and FencedError if another has taken over."""
         self._metrics[LEADING].set(self._settings.acts)
         self._show()  # everything that the pages need exists now
         prefix = self._settings.replica_prefix
@@ -193,47 +196,55 @@ class LiveAutoscaler:
 
     def close(self) -> int:
         """Close all clients. Returns the number of journal records that were lost."""
-        self._pages.close()
+        gc.unfreeze()
         if self._acting:
-            self._acting.close()
+            self._acting.close(leave=self._leave_by_s < math.inf)
         self._offsets.close()
         return self._journal.close() if self._journal else 0
 
     def _journal_if_allowed(self, connection: Connection) -> JournalTopic | None:
         """Return the journal; None if the autoscaler only observes, and the topic does not exist or is not shown."""
-        topic = qualified(connection.namespace, Topic.JOURNAL)
-        if not self._settings.acts:
-            try:
-                check_topics(connection, {topic: CONTROL_NEED}, JOURNAL_S)
-            except PreflightError as missing:
-                log.info(f"decisions are kept in memory only: {missing}")
-                return None
-        key = self._settings.journal_key(connection.namespace)
+        settings = self._settings
+        if not settings.acts and not topic_exists(connection, Topic.JOURNAL, "decisions are kept in memory only"):
+            return None
+        if self._holds is not None:  # one journal, whatever is ordered
+            settings = replace(settings, act=self._holds.configured)
+        key = settings.journal_key(connection.namespace)
         return JournalTopic(connection, key, self._metrics, partial(self._problems.report, "journal"))
-
-    def _hold(self) -> Hold | None:
-        return self._acting.holds.shown if self._acting else None
 
     def _report_clock_jump(self, by_s: float) -> None:
         jump = f"wall clock jumped by {by_s:+.1f} s (ignored: decisions use the monotonic clock)" if by_s else ""
         self._problems.report("clock", jump)
 
+    def _leave(self, order: Hold | None) -> None:
+        """Raise ActChangedError once nothing is half carried out. Until then, nothing is decided."""
+        self._leave_by_s = min(self._leave_by_s, monotonic_s() + LEAVE_S)
+        if self._acting is None or self._acting.group.withdraw() or monotonic_s() > self._leave_by_s:
+            raise ActChangedError(order)
+
     def _tick(self) -> None:
+        holds, present = self._holds, self._settings.act
+        if holds is not None and holds.act(present) != present:
+            self._leave(holds.order)
+            return
+        self._leave_by_s = math.inf
         with self._metrics[TICK].time():
             failure = self._run_step("tick", self._controller.tick, unhealthy_after=PERSISTENT_TICKS)
         if failure:
             self._decisions.record_not_ready(NotReadyError(failure))
         self._metrics[LEADING].set(self._group.leads)
         tick = self._decisions.recent[-1]
+        if holds is not None:
+            self._problems.report("holds", holds.problem)
+            self._metrics.set_holds(holds.shown, holds.order)
         if self._acting:
-            self._problems.report("holds", self._acting.holds.problem)
-            self._metrics.set_hold(self._hold())
             self._scale_ups.observe(tick)
             self._problems.report("scale-ups", self._scale_ups.problem)
         else:
             waiting = f"waiting for the {tick.missing}" if tick.missing else ""
             self._problems.report("comparison", waiting, after=PERSISTENT_TICKS)
             self._group.after_tick(self._metrics)
-        self._conditions.update(tick, self._hold(), self._problems.current, leads=self._group.leads)
+        held = (holds.shown or holds.order) if holds else None
+        self._conditions.update(tick, held, self._problems.current, leads=self._group.leads)
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

@@ -69,7 +69,7 @@ class Conditions:
             self._hour.popleft()
 
     def update(self, tick: TickRecord, hold: Hold | None, problems: Mapping[str, str], *, leads: bool) -> None:
-        """Judge after a tick."""
+        """Judge after a tick. hold: a pause, a pin, or else an order about `act`."""
         before, now = {one.type: one for one in self.current}, datetime.fromtimestamp(self._clock_us() / 1e6, UTC)
         unread = tick.missing or "; ".join(f"{name}: {problems[name]}" for name in NOT_FRESH if name in problems)
         limited = f"wanted {tick.uncapped} replicas; {tick.planned_replicas} are planned" * bool(tick.rails)
@@ -90,12 +90,12 @@ class Conditions:
 
     def _acting(self, hold: Hold | None, leads: bool, problem: str) -> Verdict:
         if self._act != "on":
-            return False, self._act.capitalize(), "decisions are not carried out"
+            return False, self._act.capitalize(), str(hold or "decisions are not carried out")
         if not leads:
             return False, "Standby", "another member leads the group"
         if problem.startswith(NOT_READ):
             return False, "HoldUnknown", problem
-        reason = "On" if hold is None else HELD.get(hold.direction, "Pinned")
+        reason = "On" if hold is None or hold.direction is Direction.ON else HELD.get(hold.direction, "Pinned")
         return reason != "Paused", reason, str(hold or "")
 
     def _keeping(self) -> Verdict:

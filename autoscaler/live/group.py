@@ -6,9 +6,10 @@ from typing import Any
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
+from autoscaler.live.observed_group import PROPOSES
 from autoscaler.live.problems import PERSISTENT_TICKS
 from autoscaler.live.progress_reader import ProgressReader
-from autoscaler.live.publisher import ACTION_REPAIR, Publisher, complete_plan
+from autoscaler.live.publisher import ACTION_REPAIR, Intent, Publisher, complete_plan
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.silence import Silence
@@ -91,9 +92,11 @@ class LiveGroup:
 
     def _first_plan(self, initial: tuple[str, ...], partitions: int) -> tuple[Plan, str]:
         found = self._publisher.in_force
-        if found is None or not found.replicas:
+        is_proposal = found is not None and found.reason.startswith(PROPOSES)
+        if found is None or not found.replicas or is_proposal:
             reason = self._publisher.log.unusable or "no load was measured yet"
-            return Plan(initial, round_robin(initial, partitions)), f"first plan: {reason}"
+            names = (self._scaler.requested if is_proposal else ()) or initial
+            return Plan(names, round_robin(names, partitions)), f"first plan: {reason}"
         most = min(self._settings.max_replicas or partitions, partitions)  # below the minimum, the guards add replicas
         names = tuple(dict.fromkeys(found.replicas))[:most]
         plan = complete_plan(Plan(found.replicas, found.assignment), names, range(partitions))
@@ -175,6 +178,17 @@ class LiveGroup:
         for name in self._scaler.requested:
             if name not in named and name not in self._publisher.intent.plan.replicas:
                 self._scaler.release(name)
+
+    def withdraw(self) -> bool:
+        """Give up what is not in force. Return whether the replicas in force are ready, and no other runs."""
+        found, scaler = self._publisher.in_force, self._scaler
+        names = found.replicas if found else ()
+        in_force = found and Intent(Plan(names, found.assignment), ACTION_REPAIR, found.reason, was_in_force=True)
+        self._publisher.intent = in_force or None
+        for name in scaler.requested:
+            if name not in names:
+                scaler.release(name)
+        return {*scaler.instances} == {*scaler.ready} == {*names} and not scaler.evictions
 
     def status(self) -> GroupStatus:
         """Return the current numbers without a request to Kafka."""

@@ -1,4 +1,4 @@
-"""Reads the control topic: the pause or pin that an operator has set for the group."""
+"""Reads the control topic: the pause or pin that an operator has set for the group, and its order about `act`."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,8 +7,7 @@ from typing import Final
 from autoscaler.policies.guards.holds import Restriction
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.holds import Direction, Hold, decode_hold, stricter
-from contracts.plan import plan_key
+from contracts.holds import Direction, Hold, decode_hold, hold_key, stricter
 from contracts.record_reader import BEGINNING, RecordReader
 from contracts.topics import ScaledGroup, Topic, qualified
 from contracts.validation import DECODE_ERRORS
@@ -19,8 +18,12 @@ NOT_READ: Final = "the control topic cannot be read yet"
 BATCH: Final = 1000
 
 
+class ActChangedError(Exception):
+    """The setting `act` gets another value. The argument is the order; None: the configured value applies again."""
+
+
 class HoldReader:
-    """The newest hold of one group. Never waits after its creation: a thread fetches the records."""
+    """The newest hold and order of one group. Never waits after its creation: a thread fetches the records."""
 
     def __init__(
         self,
@@ -28,43 +31,62 @@ class HoldReader:
         scaled: ScaledGroup,
         *,
         warn: Callable[[str], None] = lambda _: None,
-        annotated: Callable[[], tuple[Hold | None, str]] = lambda: (None, ""),
+        configured: str = "",
+        refused: Callable[[Hold], str] = lambda _: "",
         clock_us: Callable[[], int] = now_us,
     ) -> None:
         """Read the topic to its end, for at most READ_DEADLINE_S. warn: called when a hold begins or ends.
 
-        annotated: returns the hold of annotations, and why some of them are ignored.
+        configured: value of `act` without an order. refused: returns why an order cannot be carried out, else nothing.
         """
-        namespace = connection.namespace
-        self._key = plan_key(scaled.group_in(namespace), scaled.topic_in(namespace))
-        self._warn, self._annotated, self._clock_us = warn, annotated, clock_us
-        self._newest: Hold | None = None
+        names = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
+        self._is_order = {hold_key(*names, is_order=is_order): is_order for is_order in (False, True)}
+        self._warn, self._clock_us = warn, clock_us
+        self.annotated: Callable[[], tuple[Hold | None, str]] = lambda: (None, "")
+        """Returns the hold of annotations, and why some of them are ignored."""
+        self.configured, self._refused, self._refusal = configured, refused, ""
+        self._newest: dict[bool, Hold | None] = {}
+        """Newest pause or pin (False) and newest order (True)."""
         self.is_read = False
         """Whether the topic was read to its end once. Until then nothing may change: the group may be paused."""
         self.shown: Hold | None = None
         """The hold that applied at the last call of `current`. May be read from another thread."""
-        self._unreadable = ""
-        """Why the newest record of the group was ignored; empty: it is valid."""
-        self._records = RecordReader(connection, {(qualified(namespace, Topic.HOLDS), 0): BEGINNING}, wait_ms=500)
+        self.order: Hold | None = None
+        """The order that applied at the last call of `act`. May be read from another thread."""
+        self._unreadable: dict[bool, str] = {}
+        """Why the newest record of each kind was ignored; empty: it is valid."""
+        place = qualified(connection.namespace, Topic.HOLDS), 0
+        self._records = RecordReader(connection, {place: BEGINNING}, wait_ms=500)
         with suppress(WaitTimeoutError):
             until(self._read_on, READ_DEADLINE_S, "the end of the topic", poll_s=0)
+
+    def __str__(self) -> str:
+        """Return the order and the hold that apply, in words; empty: none."""
+        return "; ".join(str(one) for one in (self.order, self.shown) if one)
 
     @property
     def problem(self) -> str:
         """Why the hold is not known, or the newest record was ignored; empty: neither."""
-        why = self._unreadable if self.is_read else f"{NOT_READ}: {self._records.error or 'its broker is silent'}"
-        return "; ".join(filter(None, (why, self._annotated()[1])))
+        unread = "" if self.is_read else f"{NOT_READ}: {self._records.error or 'its broker is silent'}"
+        return "; ".join(filter(None, (unread, *self._unreadable.values(), self._refusal, self.annotated()[1])))
 
     def current(self) -> Hold | None:
         """Return the hold that applies now; None: there is none, or it is not known yet."""
         self._take(0)
-        newest = self._newest if self.is_read else None
-        active = newest if newest is not None and newest.is_active(self._clock_us()) else None
-        hold = stricter(active, self._annotated()[0])
+        hold = stricter(self._active(is_order=False), self.annotated()[0])
         if hold != self.shown:
             self._warn(str(hold) if hold else "no longer paused or pinned")
             self.shown = hold
         return hold
+
+    def act(self, present: str) -> str:
+        """Return the value that `act` shall have now. Until the topic was read, it stays at `present`."""
+        self._take(0)
+        order = self._active(is_order=True)
+        why = self._refused(order) if order and order.direction != self.configured else ""
+        self._refusal = f"{order} is not carried out: {why}" * bool(why)
+        self.order = order if order and order.direction != self.configured and not why else None
+        return (self.order.direction.value if self.order else self.configured) if self.is_read else present
 
     def restriction(self) -> Restriction | None:
         """Return the present hold in the form of the guard. Until it is known, everything stays as it is."""
@@ -86,16 +108,21 @@ class HoldReader:
         """Disconnect from the brokers."""
         self._records.close()
 
+    def _active(self, *, is_order: bool) -> Hold | None:
+        newest = self._newest.get(is_order) if self.is_read else None
+        return newest if newest is not None and newest.is_active(self._clock_us()) else None
+
     def _read_on(self) -> bool:
         self._take(0.05)
         return self.is_read
 
     def _take(self, timeout_s: float) -> None:
         for record in self._records.read(BATCH, timeout_s):
-            if record.key != self._key:
+            if (kind := self._is_order.get(record.key)) is None:
                 continue
             try:
-                self._newest, self._unreadable = (decode_hold(record.value) if record.value else None), ""
+                self._newest[kind] = decode_hold(record.value, is_order=kind) if record.value else None
+                self._unreadable[kind] = ""
             except DECODE_ERRORS as error:  # the earlier hold stays: a damaged record must not end a pause
-                self._unreadable = f"skipped offset {record.offset} of the control topic: {error}"
+                self._unreadable[kind] = f"skipped offset {record.offset} of the control topic: {error}"
         self.is_read = self.is_read or self._records.is_at_end()

@@ -4,6 +4,7 @@ It writes nothing. So an autoscaler that fails the check does not fence the runn
 creates a topic because of it.
 """
 
+import logging
 from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupType, KafkaException
@@ -12,11 +13,14 @@ from confluent_kafka.admin import AdminClient
 from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
 from contracts.preflight import PreflightError, TopicNeed, check_topics, client_config
-from contracts.topics import CONTROL, ScaledGroup, qualified
+from contracts.topics import CONTROL, ScaledGroup, Topic, qualified
 
+log = logging.getLogger("autoscaler")
 DEADLINE_S: Final = 10.0
 """Longest wait for brokers that are starting and for topics that were just created, seconds."""
 DESCRIBE_TIMEOUT_S: Final = 2.0
+OBSERVER_S: Final = 3.0
+"""Longest wait of an autoscaler that only observes for the answer whether a topic exists."""
 CONTROL_NEED: Final = TopicNeed(remedy="create it with tailpack topics create")
 
 
@@ -31,6 +35,16 @@ def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, d
     check_topics(connection, needed, deadline_s)
     if follows_plans:
         _check_group(connection, scaled.group_in(connection.namespace))
+
+
+def topic_exists(connection: Connection, topic: Topic, otherwise: str) -> bool:
+    """Return whether a control topic exists and is shown to this user. Else log what follows from that."""
+    try:
+        check_topics(connection, {qualified(connection.namespace, topic): CONTROL_NEED}, OBSERVER_S)
+    except PreflightError as missing:
+        log.info(f"{otherwise}: {missing}")
+        return False
+    return True
 
 
 def describe_group(connection: Connection, group: str) -> Any:

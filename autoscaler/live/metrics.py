@@ -37,7 +37,7 @@ PLANS: Final = counter(
     "Plans written; `repair`: without a decision, `repeat`: not adopted, `count`: new count for KEDA or an HPA",
     "action",
 )
-PAUSED: Final = gauge("tailpack_paused", "", "1: an operator has paused changes of this kind, or `pin`", "direction")
+PAUSED: Final = gauge("tailpack_paused", "", "1: an operator paused this, or `pin`, or ordered `act`", "direction")
 STATUS: Final = gauge("tailpack_status", "", "Conditions of /status; 1: true, 0: false, NaN: unknown", "condition")
 CHANGES: Final = counter("tailpack_replica_changes_total", "changes", "State changes of replicas", "change")
 REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) that policies assume")
@@ -101,11 +101,12 @@ class Metrics(MetricSet):
         """Set whether a component has a problem."""
         self[CONDITION].labels(component).set(has_problem)
 
-    def set_hold(self, hold: Hold | None) -> None:
-        """Set the pause or pin that applies."""
+    def set_holds(self, *holds: Hold | None) -> None:
+        """Set the pause or pin that applies, and the order about `act`."""
+        found = {hold.direction for hold in holds if hold is not None}
         for direction in Direction:
             if direction is not Direction.NONE:
-                self[PAUSED].labels(direction.value).set(hold is not None and hold.direction is direction)
+                self[PAUSED].labels(direction.value).set(direction in found)
 
     def count_entry(self, entry: JournalEntry) -> None:
         """Update the metrics from a journal entry."""

@@ -88,14 +88,19 @@ class ObservedGroup:
 
     @classmethod
     def of(
-        cls, connection: Connection, settings: AutoscalerSettings, offsets: OffsetReader, problems: Problems
-    ) -> "ObservedGroup":
-        """Return the group with its clients. Raises PlanNotWrittenError if `propose` would stop another autoscaler."""
+        cls, connection: Connection, settings: AutoscalerSettings, offsets: OffsetReader, problems: Problems,
+        *, may_replace: bool = False,
+    ) -> "ObservedGroup":  # fmt: skip
+        """Return the group with its clients. Raises PlanNotWrittenError if `propose` would stop another autoscaler.
+
+        may_replace: none acts, but its plans are there. Members that follow plans must not get a proposal all the same.
+        """
         name, topic = settings.group_in(connection.namespace), settings.topic_in(connection.namespace)
         proposals = None
         if settings.act == "propose":
             found = read_plans(connection, settings, DEADLINE_S).newest
-            if found is not None and not found.reason.startswith(PROPOSES):
+            may_replace = may_replace and (settings.is_foreign or bool(settings.runtime))
+            if found is not None and not found.reason.startswith(PROPOSES) and not may_replace:
                 why = f"plan {found.epoch} is no proposal, so an autoscaler acts on this group"
                 raise PlanNotWrittenError(f"{why}; use act = off, or on")
             proposals = PlanLog(connection, settings)

@@ -7,16 +7,18 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from socket import gethostname
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
 from autoscaler.live.composition import LiveAutoscaler, StartupConfig, launcher_from, policy_config_of
-from autoscaler.live.kafka import CONTROL_NEED, DEADLINE_S, check
+from autoscaler.live.hold_reader import ActChangedError, HoldReader
+from autoscaler.live.kafka import CONTROL_NEED, DEADLINE_S, check, topic_exists
 from autoscaler.live.launcher import LauncherError, of_extra, stop_orphans
 from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
@@ -27,6 +29,7 @@ from autoscaler.policies.chain import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts.connection import read_settings
+from contracts.holds import Hold
 from contracts.preflight import PreflightError, check_topics
 from contracts.topics import Topic, qualified
 from contracts.validation import InvalidSettingsError, as_environment
@@ -48,17 +51,18 @@ def autoscale(*configs: Path, only_stop: bool = False, act: str = "") -> int:
     the output of the group before it, and they share one SLO. only_stop: stop the replicas left running, then exit.
     """
     environ = os.environ | ({"TAILPACK_ACT": act} if act else {})
-    return exit_status_of(log, lambda: _autoscale(configs, environ, only_stop=only_stop))
+    fixed = "this process only observes" * bool(act)
+    return exit_status_of(log, lambda: _autoscale(configs, environ, fixed, only_stop=only_stop))
 
 
-def _autoscale(configs: Sequence[Path], environ: Mapping[str, str], *, only_stop: bool) -> int:
+def _autoscale(configs: Sequence[Path], environ: Mapping[str, str], fixed: str, *, only_stop: bool) -> int:
     signals, stop = list[int](), Stop()
 
     def on_signal(number: int, _frame: object) -> None:
         signals.append(number)
         stop.set()
-        if len(signals) == 1 and not stages[0].settings.acts:
-            raise KeyboardInterrupt  # compilation may take many seconds, and an observer has nothing to tidy up
+        if len(signals) == 1 and stop.interrupts:
+            raise KeyboardInterrupt
 
     is_chain = len(configs) > 1
     stages = read_chain(configs, environ) if is_chain else [read(next(iter(configs), None), environ)]
@@ -70,7 +74,7 @@ def _autoscale(configs: Sequence[Path], environ: Mapping[str, str], *, only_stop
                 locks.enter_context(lock_state_dir(Path(stage.settings.state_dir)))
             if only_stop:
                 return max(map(_stop, stages))
-            return _run_all(stages, stop, signals) if is_chain else _run(stages[0], stop, signals)
+            return _run_all(stages, stop, signals) if is_chain else _run(stages[0], stop, signals, fixed)
     except KeyboardInterrupt:  # before an observer's first tick
         return 0
     except LauncherError as failed:
@@ -144,7 +148,7 @@ def _run_all(stages: Sequence[StartupConfig], stop: Stop, signals: list[int]) ->
 
     def run(stage: StartupConfig) -> int:
         try:
-            return _run(stage, stop, signals)
+            return _run(stage, stop, signals, "a chain must act")
         finally:
             stop.set()
 
@@ -152,10 +156,35 @@ def _run_all(stages: Sequence[StartupConfig], stop: Stop, signals: list[int]) ->
         return max(status.result() for status in [pool.submit(run, stage) for stage in stages])
 
 
-def _run(config: StartupConfig, stop: Stop, signals: list[int]) -> int:
+def _run(config: StartupConfig, stop: Stop, signals: list[int], fixed: str = "") -> int:
+    """Run with the configured value of `act`, and again with each that an operator orders. fixed: why none can be."""
+    order, refused, configured = None, dict[Hold, str](), config.settings.act
+    refuse = lambda hold: fixed or refused.get(hold, "")  # noqa: E731
+    holds = partial(HoldReader, config.connection, warn=log.warning, configured=configured, refused=refuse)
+    while True:
+        try:
+            with ExitStack() as locks:
+                settings = replace(config.settings, act=order.direction.value if order else configured)
+                if order and settings.acts:
+                    locks.enter_context(lock_state_dir(Path(settings.state_dir)))
+                ordered = replace(config, settings=settings)
+                return _run_as(ordered, stop, signals, holds if settings.acts or not fixed else None)
+        except ActChangedError as changed:
+            (order,) = changed.args
+            log.warning(order or f"act = {configured} again, as configured")
+        except (PreflightError, LauncherError, ValueError) as failed:
+            if order is None and isinstance(failed, PreflightError):
+                return _log_error(str(failed), EXIT_NO_KAFKA)
+            if order is None:
+                raise
+            refused[order], order = str(failed), None
+        config = replace(config, policy=policy_config_of(config.settings).policy())  # the former knows another group
+
+
+def _run_as(config: StartupConfig, stop: Stop, signals: list[int], holds: Callable[..., HoldReader] | None) -> int:
     settings = config.settings
     if not settings.kubernetes_lease or not settings.acts:
-        return _lead(config, stop, signals)
+        return _lead(config, stop, signals, holds)
     with of_extra("kubernetes"):
         from autoscaler.live.launchers.api import Api  # noqa: PLC0415  takes a second and 50 MB
 
@@ -170,39 +199,50 @@ def _run(config: StartupConfig, stop: Stop, signals: list[int]) -> int:
     if not stand_by(leadership, settings, stop):
         return 0
     try:
-        status = _lead(config, stop, signals, lambda: leadership.why_not_leading)
+        status = _lead(config, stop, signals, holds, lambda: leadership.why_not_leading)
     finally:
         leadership.release()
     return _log_error(f"{losses[0]}, exiting; replicas keep running", EXIT_FENCED) if losses else status
 
 
-def _lead(config: StartupConfig, stop: Stop, signals: list[int], why_not_leading: Callable[[], str] = str) -> int:
-    settings, connection = config.settings, config.connection
-    try:
-        if settings.acts:
-            config = _prepared(config)
-        elif settings.act == "propose":
-            check_topics(connection, {qualified(connection.namespace, Topic.PLANS): CONTROL_NEED}, DEADLINE_S)
-        launcher = launcher_from(config.settings, config.environ, why_not_leading) if settings.acts else None
-        autoscaler = LiveAutoscaler(config, launcher, stop, warn=log.warning)
-    except PreflightError as missing:
-        return _log_error(str(missing), EXIT_NO_KAFKA)
-    except (KafkaException, PlanNotWrittenError, FencedError, NotReadyError) as failed:
-        reason = failed.args[0].str() if isinstance(failed, KafkaException) else failed
-        return _log_error(f"cannot start on {connection.bootstrap_servers}: {reason}", EXIT_NO_KAFKA)
-    try:
-        with suppress(KeyboardInterrupt):
-            autoscaler.run()
-        if signal.SIGINT in signals:
-            autoscaler.stop_replicas()
-        if summary := autoscaler.summary():
-            sys.stdout.write(f"{summary}\n")
-        return 0
-    except FencedError as fenced:
-        return _log_error(f"{fenced}; exiting, replicas keep running", EXIT_FENCED)
-    finally:
-        if lost := autoscaler.close():
-            log.error(f"{lost} journal records were lost: {connection.bootstrap_servers} did not acknowledge them")
+def _lead(
+    config: StartupConfig, stop: Stop, signals: list[int], holds_of: Any, why_not_leading: Callable[[], str] = str
+) -> int:
+    settings, connection, holds, launcher = config.settings, config.connection, None, None
+    stop.interrupts = not settings.acts  # compilation may take many seconds, and an observer has nothing to tidy up
+    with ExitStack() as stack:
+        try:
+            if settings.acts:
+                check(connection, settings, follows_plans=False)
+            elif settings.act == "propose":
+                needed = (qualified(connection.namespace, topic) for topic in (Topic.PLANS, Topic.HOLDS))
+                check_topics(connection, dict.fromkeys(needed, CONTROL_NEED), DEADLINE_S)
+            elif holds_of and not topic_exists(connection, Topic.HOLDS, "act cannot be changed without a restart"):
+                holds_of = None
+            if holds_of:
+                holds = stack.enter_context(closing(holds_of(settings)))
+                if holds.act(settings.act) != settings.act:
+                    raise ActChangedError(holds.order)
+            if settings.acts:
+                config = _prepared(config)
+                launcher = launcher_from(config.settings, config.environ, why_not_leading)
+            autoscaler = LiveAutoscaler(config, launcher, stop, holds, stack, warn=log.warning)
+        except (KafkaException, PlanNotWrittenError, FencedError, NotReadyError) as failed:
+            reason = failed.args[0].str() if isinstance(failed, KafkaException) else failed
+            raise PreflightError(f"cannot start on {connection.bootstrap_servers}: {reason}") from failed
+        try:
+            with suppress(KeyboardInterrupt):
+                autoscaler.run()
+            if signal.SIGINT in signals:
+                autoscaler.stop_replicas()
+            return 0
+        except FencedError as fenced:
+            return _log_error(f"{fenced}; exiting, replicas keep running", EXIT_FENCED)
+        finally:
+            if summary := autoscaler.summary():
+                sys.stdout.write(f"{summary}\n")
+            if lost := autoscaler.close():
+                log.error(f"{lost} journal records were lost: {connection.bootstrap_servers} did not acknowledge them")
 
 
 def _prepared(config: StartupConfig) -> StartupConfig:

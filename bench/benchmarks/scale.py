@@ -15,6 +15,7 @@ import psutil
 from typer import Option
 
 from autoscaler.live.composition import LiveAutoscaler, StartupConfig
+from autoscaler.live.hold_reader import HoldReader
 from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
 from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_ADOPTION, TICK
 from autoscaler.live.plan_log import PlanLog
@@ -83,7 +84,8 @@ class _Group:
         self._members, self._mover, self._stop = dict[str, ReplicaProcess](), _Mover(), Stop()
         PlanLog(connection, settings, deadline_s=BROKER_S)  # the broker first creates thousands of logs
         config = StartupConfig(settings, connection, self._mover, {})
-        self._autoscaler = LiveAutoscaler(config, self._launcher, self._stop, warn=lambda _: None)
+        holds = stack.enter_context(closing(HoldReader(connection, settings, configured=settings.act)))
+        self._autoscaler = LiveAutoscaler(config, self._launcher, self._stop, holds, stack, warn=lambda _: None)
         stack.callback(self._autoscaler.close)
         stack.callback(self._end_members)
 

@@ -4,13 +4,12 @@ import os
 from getpass import getuser
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from contracts.clock import now_us
-from contracts.holds import Direction, Hold
-from contracts.plan import plan_key
+from contracts.holds import ORDERS, Direction, Hold, hold_key
 from contracts.settings import duration_s
 from tailpack.cli.options import AsJson, group_settings, print_json, require_topics
 from tailpack.errors import TailpackError
@@ -26,7 +25,7 @@ Config = Annotated[
     Path | None,
     typer.Argument(metavar="[CONFIG.toml]", help="File of the autoscaler; TAILPACK_… variables override it."),
 ]
-For = Annotated[str, typer.Option("--for", metavar="DURATION", help="Duration of the pause or pin.")]
+For = Annotated[str, typer.Option("--for", metavar="DURATION", help="Duration of the pause, pin or --act.")]
 Reason = Annotated[str, typer.Option(help="Reason, shown in the log, the health page and every decision.")]
 
 
@@ -35,15 +34,21 @@ def pause(
     *,
     scale_in: Annotated[bool, typer.Option("--scale-in", help="Prevent only removals.")] = False,
     scale_out: Annotated[bool, typer.Option("--scale-out", help="Prevent only additions.")] = False,
+    act: Annotated[
+        Literal["off", "propose"] | None,
+        typer.Option(help="Set `act` instead: off, or propose a number for KEDA."),
+    ] = None,
     duration: For = "24h",
     reason: Reason = "",
 ) -> None:
     """Pause the autoscaler of a group: replicas and owners stay as they are. The policy goes on deciding.
 
-    A replica that dies is replaced also during a pause. A restart of the autoscaler does not end it.
+    A replica that dies is replaced also during a pause, but not with --act. A restart does not end it.
     """
+    if act and (scale_in or scale_out):
+        raise TailpackError("--act prevents every change; leave out --scale-in and --scale-out")
     kinds = {(False, False): Direction.ALL, (True, True): Direction.ALL, (True, False): Direction.IN}
-    _write(config, kinds.get((scale_in, scale_out), Direction.OUT), duration, reason)
+    _write(config, Direction(act) if act else kinds.get((scale_in, scale_out), Direction.OUT), duration, reason)
 
 
 def pin(
@@ -57,13 +62,19 @@ def pin(
     _write(config, Direction.PIN, duration, reason, replicas)
 
 
-def resume(config: Config = None, *, reason: Reason = "") -> None:
-    """End a pause or a pin."""
-    _write(config, Direction.NONE, "1s", reason)
+def resume(
+    config: Config = None,
+    *,
+    act: Annotated[Literal["on"] | None, typer.Option(help="Set `act` instead: on.")] = None,
+    duration: For = "24h",
+    reason: Reason = "",
+) -> None:
+    """End a pause or a pin; or with --act, also if the file of the autoscaler has another value, let it act."""
+    _write(config, Direction.ON if act else Direction.NONE, duration, reason)
 
 
 def status(config: Config = None, *, as_json: AsJson = False) -> None:
-    """Print the plan in force for a group, its pause or pin, and the conditions of its autoscaler.
+    """Print the plan in force for a group, its pause or pin, an order, and the conditions of its autoscaler.
 
     The conditions come from the page of the running autoscaler, if `http_port` is set.
     """
@@ -73,6 +84,7 @@ def status(config: Config = None, *, as_json: AsJson = False) -> None:
     connection, settings = _read(config)
     holds = HoldReader(connection, settings)
     hold = holds.current()
+    holds.act("")
     holds.close()
     if not holds.is_read:
         raise TailpackError(holds.problem)
@@ -82,10 +94,12 @@ def status(config: Config = None, *, as_json: AsJson = False) -> None:
         raise TailpackError(str(error)) from error
     conditions, group = _conditions(settings), settings.group_in(connection.namespace)
     if as_json:
-        print_json({"group": group, "plan": plan, "hold": hold, "conditions": conditions})
+        print_json({"group": group, "plan": plan, "hold": hold, "order": holds.order, "conditions": conditions})
         return
     held = [one["message"] for one in conditions if one["reason"].endswith(("Paused", "Pinned"))]  # also annotations
     typer.echo(f"{group}: {next((one for one in held if str(hold or '') in one), hold) or 'not paused'}")
+    if holds.order:
+        typer.echo(f"{group}: {holds.order}")
     for one in conditions:
         about = f": {one['message']}" if one["message"] else ""
         typer.echo(f"{one['type']:<10} {one['status']:<8} {one['reason']} since {one['since']}{about}")
@@ -131,7 +145,7 @@ def _write(config: Path | None, direction: Direction, duration: str, reason: str
     if direction is Direction.PIN and (replicas < least or 0 < most < replicas):
         raise TailpackError(f"{replicas} is outside of min_replicas and max_replicas: {least} to {most or '…'}")
     group, topic = settings.group_in(connection.namespace), settings.topic_in(connection.namespace)
-    hold = write_hold(connection, plan_key(group, topic), direction, for_s, reason, replicas=replicas)
+    hold = write_hold(connection, group, topic, direction, for_s, reason, replicas)
     typer.echo(f"{group}: {hold if direction is not Direction.NONE else 'resumed'}")
 
 
@@ -143,9 +157,9 @@ def _user() -> str:
 
 
 def write_hold(
-    connection: "Connection", key: bytes, direction: Direction, for_s: float, reason: str, *, replicas: int = 0
+    connection: "Connection", group: str, topic: str, direction: Direction, for_s: float, reason: str, replicas: int = 0
 ) -> Hold:
-    """Write and return a hold of the group with this `plan_key`; the brokers have stored it. Raises TailpackError."""
+    """Write and return a hold of this group; the brokers have stored it. Raises TailpackError."""
     import msgspec  # noqa: PLC0415
     from confluent_kafka import KafkaException, Producer  # noqa: PLC0415  as above
 
@@ -160,7 +174,8 @@ def write_hold(
     try:
         producer = Producer(connection.librdkafka() | {"message.timeout.ms": int(DEADLINE_S * 1000), "log_level": 0})
         producer.produce(
-            qualified(connection.namespace, Topic.HOLDS), msgspec.json.encode(hold), key=key, partition=0,
+            qualified(connection.namespace, Topic.HOLDS), msgspec.json.encode(hold), partition=0,
+            key=hold_key(group, topic, is_order=direction in ORDERS),
             on_delivery=lambda error, _: errors.__setitem__(0, error and error.str()),
         )  # fmt: skip
         producer.flush(DEADLINE_S)

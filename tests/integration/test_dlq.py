@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import signal
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +14,7 @@ import msgspec
 import pytest
 from click.testing import Result
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 from kafka_helpers import DEADLINE_S, read_all
 from plan_consumers import Playground, running, until
 from typer.testing import CliRunner
@@ -18,7 +22,7 @@ from typer.testing import CliRunner
 from contracts.events import DeadLetter
 from services.consumer import Event, PlanConsumer
 from tailpack.cli import dlq, options
-from tailpack.cli.main import app
+from tailpack.cli.main import app, main
 from tailpack.errors import TailpackError
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
@@ -151,3 +155,56 @@ def test_wrong_letters_are_refused_in_one_line_and_nothing_is_written(
         done = office.run("replay", key, "--yes")
         assert (done.exit_code, problem in done.stderr, done.stdout) == (1, True, f"0 replayed to {office.events}\n")
     assert not office.replayed()
+
+
+def limit(office: Office, size: int = 1000) -> None:
+    """Let the brokers refuse the larger record."""
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    changed = ConfigResource(ConfigResource.Type.TOPIC, office.events, incremental_configs=[entry])
+    office.ground.admin.incremental_alter_configs([changed])[changed].result(DEADLINE_S)
+
+
+def take_over(office: Office) -> None:
+    other = {"bootstrap.servers": office.ground.kafka, "transactional.id": f"{office.letters}.replay"}
+    Producer(other).init_transactions(DEADLINE_S)
+
+
+def interrupt(_: Office) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def delete(office: Office) -> None:
+    office.ground.admin.delete_topics([office.events])[office.events].result(DEADLINE_S)
+
+
+@pytest.mark.parametrize("cut", [limit, take_over, interrupt, delete])
+def test_a_replay_that_is_cut_writes_nothing_and_the_next_one_everything(
+    office: Office, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cut: Callable[[Office], None]
+) -> None:
+    write, written = dlq._write, list[str]()
+
+    def write_and_cut(producer: Producer, topic: str, key: str, *more: Any) -> None:
+        if written:
+            producer.flush(DEADLINE_S)  # the brokers have the first record, in an open transaction
+            cut(office)
+        written.append(key)
+        write(producer, topic, key, *more)
+
+    monkeypatch.setattr(dlq, "_write", write_and_cut)
+    monkeypatch.setattr(dlq, "ANSWER_S", 5.0)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    words = ["dlq", "replay", office.letters, "--all", "--yes", "--bootstrap-servers", office.ground.kafka]
+    monkeypatch.setattr(sys, "argv", ["tailpack", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == (130 if cut is interrupt else 2)
+    assert (said.count("tailpack: "), "Traceback" in said) == (1, False)
+    monkeypatch.undo()
+    assert json.loads(office.run("list", "--json").stdout)["replayed"] == 0
+    if cut is delete:
+        return
+    assert not office.replayed()
+    limit(office, 10_000_000)
+    assert office.run("replay", "--all", "--yes").stdout == f"2 replayed to {office.events}\n"
+    assert sorted(one.value() for one in office.replayed()) == [CARD, BINARY]

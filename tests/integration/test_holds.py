@@ -2,6 +2,9 @@
 
 import os
 import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,30 +12,39 @@ from kafka_helpers import create_topics, produce, wait_for
 from live_autoscaler import Autoscaler
 from tailpack_command import tailpack
 
-from contracts.holds import Direction, Hold
-from contracts.plan import plan_key
+from contracts.clock import now_us
+from contracts.holds import Direction, Hold, hold_key
 from contracts.topics import Topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 
+def commands(auto: Autoscaler) -> Callable[..., str]:
+    environ = {"BOOTSTRAP_SERVERS": auto.kafka, "NAMESPACE": auto.namespace, "HTTP_PORT": str(auto.port)}
+
+    def command(*words: str) -> str:
+        own = {f"TAILPACK_{name}": value for name, value in environ.items()}
+        done = tailpack(*words, deadline_s=60, environ=os.environ | own)
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    return command
+
+
+def write(auto: Autoscaler, value: bytes | Hold, *, is_order: bool = False) -> None:
+    key = hold_key(f"{auto.namespace}.payment", f"{auto.namespace}.payments.requested", is_order=is_order)
+    text = msgspec.json.encode(value) if isinstance(value, Hold) else value
+    produce(auto.kafka, auto.namespace, Topic.HOLDS, [text], key=key)
+
+
 def test_an_autoscaler_is_pinned_paused_and_resumed_and_replaces_the_dead_meanwhile(kafka, namespace, tmp_path):
     create_topics(kafka, namespace, 4)
-    environ = os.environ | {"TAILPACK_BOOTSTRAP_SERVERS": kafka, "TAILPACK_NAMESPACE": namespace}
-
-    def command(*words: str, status: int = 0) -> str:
-        done = tailpack(*words, deadline_s=60, environ=environ)
-        assert done.returncode == status, done.stderr
-        return done.stdout + done.stderr
 
     def replicas(count: int):
         return wait_for(lambda: len(auto.plans()[-1].replicas) == count == len(auto.pids()), f"{count} replicas")
 
-    def key() -> bytes:
-        return plan_key(f"{namespace}.payment", f"{namespace}.payments.requested")
-
     with Autoscaler(kafka, namespace, tmp_path / "state", initial_replicas=2) as auto:
-        environ["TAILPACK_HTTP_PORT"] = str(auto.port)
+        command = commands(auto)
         auto.wait_for_plan(1)
         command("pin", "3", "--for", "1h", "--reason", "a rehearsal")
         replicas(3)
@@ -46,7 +58,7 @@ def test_an_autoscaler_is_pinned_paused_and_resumed_and_replaces_the_dead_meanwh
         for line in ("paused until", "Acting     False    Paused since", "Limited    True     hold", "Observing  True"):
             assert line in shown, shown
 
-        produce(kafka, namespace, Topic.HOLDS, [b"\xff damaged"], key=key())
+        write(auto, b"\xff damaged")
         auto.wait_for_tick(lambda tick: any("holds: skipped" in one for one in tick.problems), "the damaged record")
         killed = auto.pids()["payment-0"]
         os.kill(killed, signal.SIGKILL)
@@ -61,12 +73,62 @@ def test_an_autoscaler_is_pinned_paused_and_resumed_and_replaces_the_dead_meanwh
         command("resume")
         replicas(2)
 
-        past = Hold(at_us=1, direction=Direction.PIN, until_us=2, replicas=4)
-        produce(kafka, namespace, Topic.HOLDS, [msgspec.json.encode(past)], key=key())
+        write(auto, Hold(at_us=1, direction=Direction.PIN, until_us=2, replicas=4))
         ticks = len(auto.ticks())
         wait_for(lambda: len(auto.ticks()) >= ticks + 3, "three more decisions")
         assert len(auto.plans()[-1].replicas) == 2, "a hold that has ended is ignored"
         assert "not paused" in command("status")
+
+
+def test_act_is_changed_while_the_autoscaler_runs_and_a_plan_is_left_whole(kafka, namespace, tmp_path):
+    create_topics(kafka, namespace, 4)
+
+    def acting(reason: str) -> dict[str, Any]:
+        def found() -> dict[str, Any] | None:
+            with suppress(OSError):  # the page is opened again
+                shown = auto.get("/status")["conditions"]
+                return next((one for one in shown if (one["type"], one["reason"]) == ("Acting", reason)), None)
+            return None
+
+        return wait_for(found, f"act = {reason}")
+
+    def problem(text: str) -> None:
+        auto.wait_for_tick(lambda tick: any(text in one for one in tick.problems), text)
+
+    with Autoscaler(kafka, namespace, tmp_path / "state", initial_replicas=2) as auto:
+        command = commands(auto)
+        acting("On")
+        auto.wait_for_plan(1)
+        command("pin", "3")
+        wait_for(lambda: "payment-2" in auto.pids(), "the start of a third replica")
+        command("pause", "--act", "off", "--for", "1h", "--reason", "look first")
+        assert "look first" in acting("Off")["message"]
+        left, plans = auto.pids(), auto.plans()
+        assert {*plans[-1].replicas} == {*left} >= {"payment-0", "payment-1"}
+        assert "act = off until" in command("status")
+        assert "look first" in auto.get("/healthz")["hold"]
+        os.kill(left["payment-0"], signal.SIGKILL)
+
+        auto.signal(signal.SIGKILL)
+        auto.ended()
+        auto.start()
+        acting("Off")
+        write(auto, Hold(at_us=1, direction=Direction.PIN, until_us=now_us() * 2, replicas=4), is_order=True)
+        problem("has the key of another kind")
+        assert (auto.pids(), len(auto.plans())) == (left, len(plans)), "nothing was done while it was off"
+
+        assert "act = on" in command("resume", "--act", "on")
+        acting("On")
+        wait_for(lambda: len(auto.plans()[-1].replicas) == 3 == len(auto.pids()), "the pin")
+        now = auto.pids()
+        assert [name for name in left if now[name] != left[name]] == ["payment-0"], "the others were adopted"
+        command("pause", "--act", "propose")
+        problem("is not carried out")
+        acting("On")
+        write(auto, Hold(at_us=1, direction=Direction.OFF, until_us=now_us() + 4_000_000), is_order=True)
+        acting("Off")
+        acting("On")
+        assert auto.pids() == now
 
 
 def test_wrong_holds_are_refused_with_one_line(kafka, namespace):

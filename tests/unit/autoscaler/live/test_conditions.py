@@ -54,7 +54,10 @@ def test_each_condition_has_a_reason_and_keeps_the_time_of_its_last_change() -> 
     assert again["Acting"].since == then["Acting"].since == "1970-01-01 00:00:02"
     assert again["Observing"].since == "1970-01-01 00:00:03"
     assert page.after(tick(missing="lag"))["Observing"].message == "lag"
-    assert Page("off").after(tick())["Acting"].reason == "Off"
+    order = Hold(at_us=0, direction=Direction.OFF, until_us=10**9, reason="look first")
+    off = Page("off").after(tick(), hold=order)["Acting"]
+    assert (off.reason, "look first" in off.message) == ("Off", True)
+    assert page.after(tick(), hold=msgspec.structs.replace(order, direction=Direction.ON))["Acting"].reason == "On"
     unread = page.after(tick(), holds=f"{NOT_READ}: not authorized")["Acting"]
     assert (unread.status, unread.reason) == ("False", "HoldUnknown")
 

@@ -46,12 +46,14 @@ class ArrivalHistory:
 
     def __init__(self) -> None:
         self._window, self._by_slot = Window(1, (0, 0)), Window(1, (0,))
-        self.intervals, self.by_slot = np.zeros((0, 0, 0)), np.zeros((0, 0))
-        """The remembered intervals, oldest first: events by interval, slot and partition, and by interval and slot."""
+        self.intervals, self.by_slot, self.last = np.zeros((0, 0, 0)), np.zeros((0, 0)), np.zeros((0, 0))
+        """The remembered intervals, oldest first: events by interval, slot and partition; by interval and slot; and
+        those of the last one, by slot and partition."""
         self._bursts, self.in_bursts = self.by_slot, False
         """Whether events have arrived only in bursts lately."""
-        self._begin_s: deque[float] = deque(maxlen=RECENT)
-        self._last_s = 0.0
+        self._begins_s: deque[float] = deque(maxlen=RECENT)
+        self._last_s = self.interval_s = self.begin_s = 0.0
+        """Length of an interval, in whole slots, and the earliest recent offset of arrivals within their slot, seconds."""
         self._length = self._unusual = 0
         """Slots of the last tick, and how many ticks in a row had this number, if it is not that of an interval."""
         self.most = 0
@@ -60,26 +62,12 @@ class ArrivalHistory:
         self.begun = np.zeros((0, 0))
         """Arrivals of the present, unfinished interval, shape (slots, partitions)."""
 
-    @property
-    def last(self) -> Floats:
-        """The last interval, shape (slots, partitions)."""
-        return np.asarray(self.intervals[-1])
-
-    @property
-    def interval_s(self) -> float:
-        """Length of an interval, in whole slots."""
-        return float(self.intervals.shape[1] * self.slot_s)
-
-    @property
-    def begin_s(self) -> float:
-        """Earliest recent offset of arrivals within their slot, seconds."""
-        return min(self._begin_s, default=0.0)
-
     def observe(self, observation: GroupObservation) -> Floats:
         """Add one interval. Return its events by partition."""
         recent, slots = observation.recent, self._slots_of(observation)
         if recent is not None and slots.any():
-            self._begin_s.append(recent.begin_s)
+            self._begins_s.append(recent.begin_s)
+            self.begin_s = min(self._begins_s)
         self._last_s, self.begun = observation.at_s, slots[:0]
         known, whole, partitions = self.intervals.shape
         self._unusual = 0 if len(slots) == whole else self._unusual + 1 if len(slots) == self._length else 1
@@ -89,6 +77,7 @@ class ArrivalHistory:
             self._window, self._by_slot = Window(self.most, slots.shape), Window(self.most, slots.shape[:1])
             self._unusual, whole = 0, len(slots)
         self.intervals = self._window.append(_fitted(slots, whole))
+        self.last, self.interval_s = self.intervals[-1], float(whole * self.slot_s)
         self.by_slot = self._by_slot.append(self.last.sum(axis=1))
         self._bursts = _bursts_in(self.by_slot)
         self.in_bursts = bool(self._bursts[-RECENT:].sum() > 0)
@@ -111,11 +100,10 @@ class ArrivalHistory:
         return np.asarray(values * (usual / count)) if count else None
 
     def moments(self, intervals: int) -> Ints:
-        """Return past slots after which arrivals may have been similar to those that follow now.
+        """Return past slots, followed by `intervals`, after which arrivals may have been similar to those that follow.
 
-        The next `intervals` after each slot are known. The slots are the beginnings of intervals. If events arrive in
-        bursts, they are the slots at which the last burst was as long ago as it is now, so that a path keeps the phase
-        of regular bursts.
+        They are beginnings of intervals; for bursts, slots at which the last burst was as long ago as it is now, so
+        that a path keeps the phase of regular bursts.
         """
         known, whole = self.intervals.shape[:2]
         now, last = known * whole, (known - intervals) * whole
@@ -164,10 +152,7 @@ def _fitted(slots: Floats, whole: int) -> Floats:
 
 
 def _bursts_in(by_slot: Floats) -> Floats:
-    """Return 1 for slots with a burst (over half of the interval's largest), 0 for others.
-
-    An interval is not a number if other slots have many events, too.
-    """
+    """Return 1 for slots with a burst, else 0; not a number in intervals in which other slots have many events, too."""
     largest = by_slot.max(axis=1, keepdims=True)
     bursts, quiet = by_slot > 0.5 * largest, by_slot <= 0.05 * largest
     only = (4 * bursts.sum(axis=1) <= by_slot.shape[1]) & (bursts | quiet).all(axis=1)
@@ -233,7 +218,7 @@ class Ensemble:
 
         now, sizes, moments = between(self._made), self._made.max(axis=0), history.moments(intervals)
         if not len(moments) or not sizes.any():
-            shape = history.last.sum(axis=1) + 1e-9
+            shape = history.by_slot[-1] + 1e-9
             evenly = now[:, None] * (shape / shape.sum())[:, None]
             return Paths(evenly.reshape(1, -1, partitions), np.ones(1), sizes)
         first, totals = moments // whole, made.sum(axis=2, keepdims=True)

@@ -52,7 +52,8 @@ class Forecasts:
 
         inflow: events that the previous stage will send in the next intervals, if known. Requires a `remember` before.
         """
-        each, errors = self._each(steps), self._errors[steps if steps in self._errors else max(self._errors)]
+        each = self._made[steps][-1] if steps in self._made else self._each(steps)
+        errors = self._errors[steps if steps in self._errors else max(self._errors)]
         chosen = each[errors.argmin(axis=0), np.arange(each.shape[1])]
         parts, total = chosen[:-1], chosen[-1]
         if steps <= len(inflow):

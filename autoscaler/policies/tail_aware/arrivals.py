@@ -53,7 +53,7 @@ class ArrivalHistory:
         """Whether events have arrived only in bursts lately."""
         self._begins_s: deque[float] = deque(maxlen=RECENT)
         self._last_s = self.interval_s = self.begin_s = 0.0
-        """Length of an interval, in whole slots, and the earliest recent offset of arrivals within their slot, seconds."""
+        """Length of an interval in whole slots, and earliest recent offset of arrivals within their slot, seconds."""
         self._length = self._unusual = 0
         """Slots of the last tick, and how many ticks in a row had this number, if it is not that of an interval."""
         self.most = 0

@@ -121,9 +121,10 @@ def _late_by_replica(
     for partition in some:
         release_s[owners[partition]] = max(release_s[owners[partition]], ready_s[partition])
     moves = ((owners != group.serving) | (ready_s > 0.0))[some]
-    settled, moving, holding = some[~moves], some[moves], np.flatnonzero(release_s > 0.0)
+    settled, moving = some[~moves], some[moves]
+    holding = [replica for replica in range(replicas) if release_s[replica] > 0.0]
     late, more = np.zeros((2, len(paths), replicas)), np.zeros(replicas)
-    held = np.zeros((replicas if len(holding) else 0, slots))
+    held = np.zeros((replicas if holding else 0, slots))
     for path in range(len(paths)):
         counted, free_s, is_open = late[:, path], np.zeros(replicas), release_s <= 0.0
         for slot in range(slots + 1):

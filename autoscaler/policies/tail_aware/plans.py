@@ -131,10 +131,12 @@ class Comparison(NamedTuple):
 
     def choose(self, found: list[Candidate]) -> Candidate | None:
         """Return the cheapest plan that is allowed."""
-        now, present = self.now, self.now.group.present
-        allowed = [one for one in found if len(one.replicas) >= present or (not self.early and now.lasts(one.owners))]
-        least = present if self.early else min(present, now.least)
-        return min([one for one in allowed if len(one.replicas) >= least] or allowed, key=cost, default=None)
+        present = self.now.group.present
+        least = present if self.early else min(present, self.now.least)
+        for one in sorted(found, key=lambda one: (len(one.replicas) < least, one.cost)):
+            if len(one.replicas) >= present or (not self.early and self.now.lasts(one.owners)):
+                return one
+        return None
 
     def reason(self, chosen: Candidate, found: list[Candidate]) -> str:
         """Return what is expected with the chosen plan, and without a change or with another count."""
@@ -150,12 +152,13 @@ class Comparison(NamedTuple):
 
     def _out_of_reach(self, late: float) -> str:
         """Return a text if no plan meets the SLO within the horizon because a start comes too late. late: the least."""
-        group, paths, grid, waits = self.now.group, self.now.paths, self.now.grid, float(self.now.waiting.sum())
-        middle, start_s = paths.events[[paths.middle]].sum(axis=2), float(group.starting_s[-1])
-        need = queues.pooled_need(middle, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, len(group.owners))[
-            0
-        ]
-        if not start_s or need <= group.present or late <= self.allowance.share * (waits + middle.sum()) + 1:
+        group, grid, waits = self.now.group, self.now.grid, float(self.now.waiting.sum())
+        middle, start_s = self.now.paths.events[[self.now.paths.middle]].sum(axis=2), float(group.starting_s[-1])
+        if not start_s or late <= self.allowance.share * (waits + middle.sum()) + 1:
+            return ""
+        rate, most = float(group.rates[-1]), len(group.owners)
+        need = queues.pooled_need(middle, waits, rate, grid.slot_s, grid.target_s, most)[0]
+        if need <= group.present:
             return ""
         return f"; out of reach: needs {need} replicas {number(start_s)} s earlier"
 

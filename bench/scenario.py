@@ -1,6 +1,5 @@
 """Read scenarios from TOML files. All errors of a file are reported together."""
 
-import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
@@ -26,7 +25,6 @@ from bench.sections import (
     Simulation,
     Stage,
 )
-from contracts.children import python_module
 from contracts.membership import ReplicaSpeeds
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
@@ -142,8 +140,7 @@ class Scenario(Heading):
         merged = {key: as_text(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
         merged |= {"client": "java"} if self.payment.runtime in ("range", *LED_PROTOCOLS) else {}
         if self.payment.runtime in LED_PROTOCOLS:  # the autoscaler leads the replicas' group
-            command = f"env TAILPACK_RUNTIME={self.payment.runtime} {shlex.join(python_module('tailpack.comparators'))}"
-            merged |= {"runtime": "", "consumers": "led", "replica_command": command}
+            merged |= {"runtime": "", "consumers": "led"}
             merged["commit_age_s"] = str(self.payment.commit_interval_s / 2)
         return {key.upper(): value for key, value in merged.items()} | {
             "PAYMENT_PARTITIONS": str(self.payment.partitions),

@@ -127,7 +127,8 @@ class RecordReader:
     async def _read(self, count: int, timeout_s: float) -> list[Any]:
         try:
             if not self._is_connected.is_set():
-                await asyncio.wait_for(self._is_connected.wait(), timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    await self._is_connected.wait()
             with poll_limit(MAX_POLL_BYTES):
                 found = await self._consumer.getmany(timeout_ms=round(timeout_s * 1000), max_records=count)
         except OffsetOutOfRangeError:

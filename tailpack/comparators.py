@@ -31,7 +31,7 @@ from services.payment.comparator import ANSWER_S, NO_PLAN, OUTPUT, SHARED, Repli
 from services.payment.replica import ReplicaSettings
 from services.plan_stage import run_replica
 from tailpack.errors import TailpackError
-from tailpack.local.jars import compiled, ensure, java
+from tailpack.local.jars import payment_consumer
 
 log = logging.getLogger(__name__)
 
@@ -209,8 +209,7 @@ def run(settings: ComparatorSettings, connection: Connection) -> None:
     try:
         check_topics(connection, needed, START_DEADLINE_S, lambda: bool(signals))
         if not signals and settings.client == "java":
-            flags = ["-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF"]
-            command = [java(), *flags, "-cp", f"{compiled()}:{ensure('kafka')}/*", "PaymentConsumer"]
+            command = payment_consumer()
             os.execv(command[0], command)  # noqa: S606  no shell
         elif not signals:
             Client(settings, connection, settings.runtime).run(lambda: bool(signals))

@@ -32,7 +32,7 @@ from tailpack.errors import TailpackError, require
 from tailpack.first_run import is_compiled, measure_cores, sustainable_share
 from tailpack.live_view import RunStatus, Screen
 from tailpack.local.broker import Broker
-from tailpack.local.jars import compiled, ensure, java
+from tailpack.local.jars import ensure, java, payment_consumer
 from tailpack.local.ports import free_ports
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
@@ -98,7 +98,7 @@ class Run:
             require("jinja2")
             java()
             if self.scenario.autoscaler_settings().get("CLIENT") == "java":
-                compiled()  # before anything is started
+                payment_consumer()  # is compiled before anything is started
             if self.fit_load and not self.scenario.load.trace:
                 self._fit_load()
             connection = self._connect()

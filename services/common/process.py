@@ -125,7 +125,8 @@ async def _start_and_watch(service: Service, stop_requested: asyncio.Event) -> N
         elif asyncio.get_running_loop().time() > deadline:
             raise ServiceError(f"not ready within {START_DEADLINE_S:.0f} s ({service.unhealthy_reason()}); restart it")
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop_requested.wait(), CHECK_INTERVAL_S)
+            async with asyncio.timeout(CHECK_INTERVAL_S):
+                await stop_requested.wait()
     if not starting.done():
         starting.cancel()
 

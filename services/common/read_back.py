@@ -106,7 +106,8 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
 async def _disconnect(closing: Awaitable[None]) -> None:
     """Close a client. With TLS the broker may confirm the end only after 30 s, for which no event may wait."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(closing, CLOSE_DEADLINE_S)
+        async with asyncio.timeout(CLOSE_DEADLINE_S):
+            await closing
 
 
 async def _seek_tails(consumer: AIOKafkaConsumer, tails: Mapping[str, int]) -> dict[TopicPartition, int]:

@@ -152,11 +152,16 @@ class Clients:
         deadline_s = CLOSE_DEADLINE_S if has_broker else CLOSE_WITHOUT_BROKER_S
         self.failure.cancel()
         clients = filter(None, (self.consumer, self.plans, *self._producers, self.transactions))
-        stops = (asyncio.wait_for(client.stop(), deadline_s) for client in clients)
+        stops = (_stop(client, deadline_s) for client in clients)
         # Errors are collected, because aiokafka raises its own CancelledError if the broker is away.
         for error in await asyncio.gather(*stops, return_exceptions=True):
             if error is not None and has_broker:
                 log.warning("A Kafka client did not close cleanly: %r", error)
+
+
+async def _stop(client: Any, deadline_s: float) -> None:
+    async with asyncio.timeout(deadline_s):
+        await client.stop()
 
 
 async def run_all(*attempts: Coroutine[Any, Any, Any]) -> None:
@@ -177,7 +182,8 @@ async def retry_until(attempt: Callable[[], Awaitable[T]], message: str, *, dead
     while True:
         left_s = deadline - time.monotonic()
         try:
-            return await asyncio.wait_for(attempt(), max(left_s, RETRY_INTERVAL_S))
+            async with asyncio.timeout(max(left_s, RETRY_INTERVAL_S)):
+                return await attempt()
         except (KafkaError, OSError, TimeoutError) as error:
             if left_s <= RETRY_INTERVAL_S:
                 raise ReplicaError(f"{message} ({str(error) or 'no answer'})") from error

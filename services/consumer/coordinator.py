@@ -265,6 +265,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
             return
         request = self._client.send(self.coordinator_id, LeaveGroupRequest(self.group_id, member_id), group=group)
         try:
-            await asyncio.wait_for(request, LEAVE_DEADLINE_S)
+            async with asyncio.timeout(LEAVE_DEADLINE_S):
+                await request
         except (KafkaError, TimeoutError) as error:
             log.warning("Removing %s from the group failed (%r); its session will expire instead", member_id, error)

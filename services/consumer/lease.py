@@ -117,7 +117,8 @@ class Prober:
             try:
                 pause_s = next(pauses, PROBE_INTERVAL_S) * self._slowdown()
                 pause_s = EXPIRED_PROBE_INTERVAL_S if self._lease.is_expired else pause_s
-                await asyncio.wait_for(self.rebalance_completed.wait(), pause_s)
+                async with asyncio.timeout(pause_s):
+                    await self.rebalance_completed.wait()
             except TimeoutError:
                 try:
                     await self._send_heartbeat()

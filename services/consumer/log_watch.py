@@ -83,7 +83,8 @@ class LogWatch:
     async def check_topic_id(self) -> None:
         """Query the topic's id. If it has changed, mark each partition that was read as cut off from its log."""
         try:
-            new_id = await asyncio.wait_for(topic_id(self._consumer._client, self._topic), ANSWER_TIMEOUT_S)
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                new_id = await topic_id(self._consumer._client, self._topic)
         except (KafkaError, TimeoutError) as error:
             log.info("The id of topic %s is not known now: %r", self._topic, error)
             return

@@ -68,7 +68,8 @@ class Membership:
         await self._follow_plan(self.plans.newest_plan)
         while True:
             try:
-                await asyncio.wait_for(self.plans.news.wait(), UNNAMED_WAIT_S)
+                async with asyncio.timeout(UNNAMED_WAIT_S):
+                    await self.plans.news.wait()
             except TimeoutError:
                 await self._join_if_empty()
                 continue
@@ -87,7 +88,8 @@ class Membership:
             self._drained.clear()
             self.coordinator.request_rejoin()
             try:
-                await asyncio.wait_for(self._drained.wait(), drain_s)
+                async with asyncio.timeout(drain_s):
+                    await self._drained.wait()
                 if self.assignor.last_assignment.members > 1:
                     await asyncio.sleep(self.linger_s)
             except TimeoutError:

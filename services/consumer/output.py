@@ -142,7 +142,8 @@ class Committer:
         """Commit at every interval, or earlier on request, until cancelled."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._queues.early_commit.wait(), self._interval_s)
+                async with asyncio.timeout(self._interval_s):
+                    await self._queues.early_commit.wait()
             self._queues.early_commit.clear()
             if not await self.commit() and self._queues.early_commit.is_set():
                 await asyncio.sleep(self._interval_s)
@@ -235,7 +236,8 @@ class ProgressReporter:
             self.report_requested.clear()
             await self.report()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.report_requested.wait(), PROGRESS_INTERVAL_S * self._slowdown())
+                async with asyncio.timeout(PROGRESS_INTERVAL_S * self._slowdown()):
+                    await self.report_requested.wait()
 
     async def report(self) -> None:
         """Write one report, and return when the broker has it or it is lost."""

@@ -240,7 +240,8 @@ def _transactional_id(group: str, replica: str, incarnation: str) -> str:
 
 async def _stop_quietly(producer: AIOKafkaProducer) -> None:
     with suppress(Exception):
-        await asyncio.wait_for(producer.stop(), STOP_TIMEOUT_S)
+        async with asyncio.timeout(STOP_TIMEOUT_S):
+            await producer.stop()
 
 
 def _mark_retrieved(done: "asyncio.Future[Any]") -> None:

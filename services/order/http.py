@@ -90,7 +90,8 @@ class OrdersApi:
             return
         sending = recent[1] if recent else self._begin(order, content, intended_us)
         try:
-            await asyncio.wait_for(asyncio.shield(sending), ACKNOWLEDGEMENT_DEADLINE_S)
+            async with asyncio.timeout(ACKNOWLEDGEMENT_DEADLINE_S):
+                await asyncio.shield(sending)
         except TimeoutError:
             timeout = f"Kafka did not acknowledge within {ACKNOWLEDGEMENT_DEADLINE_S:.0f} s"
             raise _RefusalError(503, f"{timeout}; repeat with the same Idempotency-Key") from None

@@ -107,8 +107,16 @@ def java() -> str:
     return found
 
 
-def compiled() -> Path:
-    """Return the folder with the compiled PaymentConsumer.java. Raises TailpackError if no compiler is installed."""
+def payment_consumer() -> list[str]:
+    """Return the command of PaymentConsumer.java, which is compiled once.
+
+    Raises TailpackError if no compiler is installed.
+    """
+    flags = ["-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF"]
+    return [java(), *flags, "-cp", f"{_compiled()}:{ensure('kafka')}/*", "PaymentConsumer"]
+
+
+def _compiled() -> Path:
     source = Path(__file__).parents[1] / "PaymentConsumer.java"
     folder = cache_folder() / f"java-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
     if not folder.exists():

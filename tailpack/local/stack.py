@@ -1,6 +1,7 @@
 """Run the processes of a run on one machine: services, load generator, and the autoscaler, which starts replicas."""
 
 import os
+import shlex
 import signal
 import time
 import urllib.request
@@ -20,6 +21,7 @@ from contracts.connection import Connection
 from contracts.validation import as_environment
 from loadgen.children import STOP_DEADLINE_S, Child, python_module
 from loadgen.spec import LoadSpec, Topology
+from tailpack.local.jars import payment_consumer
 from tailpack.local.ports import free_port
 
 HEALTH_TIMEOUT_S: Final = 1.0
@@ -180,12 +182,15 @@ class Stack:
 
     def _autoscaler_settings(self) -> dict[str, str]:
         self.ports["autoscaler"] = free_port()
-        return self.scenario.autoscaler_settings() | {
+        settings, runtime = self.scenario.autoscaler_settings(), self.scenario.payment.runtime
+        if settings.get("CLIENT") == "java":  # without Python, which would take half of a start
+            settings["REPLICA_COMMAND"] = shlex.join(["env", f"TAILPACK_RUNTIME={runtime}", *payment_consumer()])
+        return settings | {
             "PARTITIONER": self.scenario.load.partitioner,
             "HTTP_PORT": str(self.ports["autoscaler"]),
             "STATE_DIR": str(self.replica_folder),
             "START_FILE": str(self.start_file),
-            "REPLICA_MODULE": "tailpack.comparators" if self.scenario.payment.runtime else "services.payment",
+            "REPLICA_MODULE": "tailpack.comparators" if runtime else "services.payment",
         }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaError
+from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int8, Int16, Int32, Schema, TaggedFields
 from cluster_helpers import bootstrap, coordinator_of, wait_until_whole
 from confluent_kafka import Consumer
 from foreign_group import NAMES, ForeignGroup, carried_out, leading, plan, planned, rebalances, settings_of
@@ -74,6 +75,38 @@ def test_groups_of_connect_and_of_streams_are_refused_in_one_line(kafka, namespa
         inspect(connection, settings_of(namespace, namespace))
     assert len(str(refused.value).splitlines()) == 1
     assert asyncio.run(described(connection, namespace)) == before
+
+
+_NAME, _LIST, _TAGS = CompactString("utf-8"), CompactArray(Int8), ("tags", TaggedFields)
+STREAMS_BEAT = wire._struct(  # the heartbeat of KIP-1071, by which an application joins with its topology
+    88, 0,
+    Schema(
+        ("group", _NAME), ("member", _NAME), ("epoch", Int32), ("endpoint_epoch", Int32), ("instance", _NAME),
+        ("rack", _NAME), ("rebalance_ms", Int32), ("has_topology", Int8), ("topology_epoch", Int32),
+        ("subtopologies", CompactArray(("id", _NAME), *((name, _LIST) for name in "abcdef"), _TAGS)),
+        ("topology_tags", TaggedFields), ("active", _LIST), ("standby", _LIST), ("warmup", _LIST), ("process", _NAME),
+        ("endpoint", Int8), ("client_tags", _LIST), ("offsets", _LIST), ("ends", _LIST), ("shutdown", Boolean), _TAGS,
+    ),
+    ("error_code", Int16), is_flexible=True,
+)  # fmt: skip
+
+
+async def join_as_streams(connection: Connection, group: str) -> int:
+    coordinator = Coordinator(connection, group)
+    await coordinator.connect()
+    topology = 1, 0, [("0", *([],) * 6, {})], {}
+    values = "member-1", 0, 0, None, None, 60_000, *topology, [], [], [], "process-1", -1, [], None, None, False, {}
+    code = (await coordinator.send(STREAMS_BEAT, *values)).error_code
+    await coordinator.close()
+    return int(code)
+
+
+@pytest.mark.parametrize("consumers", ["auto", "led", "assigned", "ours"])
+def test_a_group_of_kafka_streams_whose_tasks_the_brokers_assign_is_refused(kafka, namespace, consumers):
+    connection = Connection(bootstrap_servers=kafka)
+    wait_for(lambda: not asyncio.run(join_as_streams(connection, namespace)), "its member")
+    with pytest.raises(PreflightError, match=f"group {namespace} is a streams group; plans exist only for"):
+        inspect(connection, settings_of(namespace, namespace, consumers=consumers))
 
 
 def test_an_empty_group_can_be_led_and_is_not_created_for_that(kafka, namespace):

@@ -26,7 +26,7 @@ from contracts.topics import Topic, qualified
 from tailpack.local import acls
 from tailpack.local.ports import free_port
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 
 NAMESPACE = "shop"
 SERVICES = ("order", "shipment", "notification")
@@ -100,9 +100,9 @@ def test_an_order_completes_with_only_the_printed_rights_and_no_secret_is_logged
             wait_for(done, "the order is done", deadline_s=60)
             pages = [page(port, path) for port in stack.ports.values() for path in ("/healthz", "/metrics")]
             pages += [page(payment.port, path) for path in ("/healthz", "/metrics", "/plan", "/decisions")]
-            wait_for(lambda: '"epoch":' in json.loads(page(keda, "/plan")), "the scaler has the plan")
+            wait_for(lambda: '"epoch":' in json.loads(page(keda, "/plan")), "the scaler has the plan", deadline_s=120)
             seen = 'tailpack_shadow_replicas{of="group"} 1.0'
-            wait_for(lambda: seen in json.loads(page(shadow, "/metrics")), "the shadow sees the group")
+            wait_for(lambda: seen in json.loads(page(shadow, "/metrics")), "the shadow sees the group", deadline_s=120)
             pages += [page(port, path) for port in (keda, shadow) for path in ("/healthz", "/metrics")]
             assert all(json.loads(json.loads(page(port, "/healthz")))["status"] == "ok" for port in (keda, shadow))
             running = [one.pid for one in stack.processes.values()] + list(payment.pids().values())

@@ -48,7 +48,8 @@ class Coordinator:
         client, self._client = self._client, None
         if client is not None:
             with suppress(OSError):  # TLS waits 30 s for a vanished host, which would cost the session
-                await asyncio.wait_for(client.close(), CLOSE_TIMEOUT_S)
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await client.close()
 
     async def send(self, kind: Any, *values: Any) -> Any:
         """Send a request of a kind in `wire`. A join may take long, so the membership has its own connection."""
@@ -57,10 +58,10 @@ class Coordinator:
         is_own = kind in (wire.JOIN, wire.SYNC, wire.HEARTBEAT)
         connection = ConnectionGroup.COORDINATION if is_own else ConnectionGroup.DEFAULT
         limit_s = wire.REQUEST_TIMEOUT_S if kind is wire.JOIN else wire.ANSWER_TIMEOUT_S
-        request = wire.VersionedRequest(
-            kind, [self.group] if kind in (wire.DESCRIBE, wire.DESCRIBE_ASSIGNED) else self.group, *values
-        )
-        return await asyncio.wait_for(self._client.send(self.node, request, group=connection), limit_s)
+        of = {wire.DESCRIBE: [[self.group]], wire.DESCRIBE_ASSIGNED: [[self.group]], wire.LIST: []}
+        request = wire.VersionedRequest(kind, *of.get(kind, [self.group]), *values)
+        async with asyncio.timeout(limit_s):
+            return await self._client.send(self.node, request, group=connection)
 
     async def describe(self) -> Any:
         """Return the description of the group, and remember its members. Raises KafkaError."""
@@ -81,6 +82,11 @@ class Coordinator:
             raise for_code(found[0])(self.group)
         return None if found[0] else found
 
+    async def find_type(self) -> str:
+        """Return streams or share if the group is of that type, else an empty text. Raises KafkaError."""
+        listed = (await self.send(wire.LIST, [], ["streams", "share"], {})).groups
+        return next((one[3].lower() for one in listed if one[0] == self.group), "")
+
     async def committed(self, topic: str, partitions: int) -> dict[int, int]:
         """Return partition → committed offset, for partitions with a commit. Raises KafkaError."""
         answer = await self.send(wire.COMMITTED, [(topic, list(range(partitions)))])
@@ -96,7 +102,8 @@ class Coordinator:
         """Return the number of partitions of `topic` and of all topics that members subscribe to."""
         topics, cluster = {topic}.union(*(member.subscription.topics for member in members)), self._client.cluster
         if topics - cluster.topics():
-            await asyncio.wait_for(self._client.set_topics(topics), wire.ANSWER_TIMEOUT_S / 2)
+            async with asyncio.timeout(wire.ANSWER_TIMEOUT_S / 2):
+                await self._client.set_topics(topics)
         return {name: len(cluster.partitions_for_topic(name) or ()) for name in topics}
 
 

@@ -26,6 +26,8 @@ from contracts.plan import ASSIGNOR
 from contracts.preflight import PreflightError
 
 INSTALL: Final = "install it, see docs/howto/scale-your-consumers.md; until then: tailpack shadow"
+DEAD: Final = "Dead"
+"""State of a group that does not exist, or that has another protocol than those of consumers."""
 LOADING_S: Final = 20.0  # longest wait for a coordinator that is not ready yet
 RETRY_S: Final = 0.5
 
@@ -87,10 +89,12 @@ async def _read(connection: Connection, group: str, *, is_assigned: bool) -> Any
         coordinator = Coordinator(connection, group)
         try:
             await coordinator.connect()
-            assigned = None
+            found, assigned = await coordinator.describe(), None
             with suppress(*(() if is_assigned else (IncompatibleBrokerVersion, UnsupportedVersionError))):
                 assigned = await coordinator.describe_assigned()
-            return await coordinator.describe(), assigned
+                if found[2] == DEAD and not assigned and (type_ := await coordinator.find_type()):
+                    raise PreflightError(f"group {group} is a {type_} group; plans exist only for groups of consumers")
+            return found, assigned
         except (GroupCoordinatorNotAvailableError, NotCoordinatorForGroupError, GroupLoadInProgressError):
             # It is about to be elected, also on a new cluster, or reads its log.
             if monotonic_s() >= deadline_s:

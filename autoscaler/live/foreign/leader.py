@@ -86,7 +86,8 @@ class Leader(Membership):
         while (left_s := until_s - monotonic_s()) > 0 and not self._due.is_set():
             await self._read_commits(rebalances=False)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), min(left_s, IDLE_EVERY_S))
+                async with asyncio.timeout(min(left_s, IDLE_EVERY_S)):
+                    await self._due.wait()
         return self._due.is_set()
 
     async def _read_commits(self, *, rebalances: bool) -> None:

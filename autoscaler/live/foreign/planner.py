@@ -80,7 +80,8 @@ class Planner(Membership):
                 await self._remove_again()
                 is_slow = is_settled or monotonic_s() - self._published_s > POLLING_S
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._due.wait(), self._settings.heartbeat_s if is_slow else POLL_S)
+                    async with asyncio.timeout(self._settings.heartbeat_s if is_slow else POLL_S):
+                        await self._due.wait()
         finally:
             configuring.cancel()
 

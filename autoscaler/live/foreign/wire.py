@@ -109,6 +109,14 @@ DESCRIBE_ASSIGNED: Final = _struct(
     69, 0, Schema(("groups", CompactArray(_NAME)), ("include_operations", Boolean), _TAGS), ("groups", _ASSIGNED_GROUP),
     is_flexible=True,
 )  # fmt: skip
+_LISTED: Final = CompactArray(
+    ("group", _NAME), ("protocol_type", _NAME), ("state", _NAME), ("type", _NAME), _TAGS
+)  # fmt: skip
+LIST: Final = _struct(
+    16, 5, Schema(("states", CompactArray(_NAME)), ("types", CompactArray(_NAME)), _TAGS), _ERROR, ("groups", _LISTED),
+    is_flexible=True,
+)  # fmt: skip
+"""The groups of one coordinator."""
 
 
 class VersionedRequest(Request[RequestStruct]):  # type: ignore[misc]  # aiokafka ships no types

@@ -8,12 +8,14 @@ import numpy as np
 
 from autoscaler.estimation.forecasts import Forecasts
 from autoscaler.model import GroupObservation, RecentArrivals
-from autoscaler.policies.tail_aware.queues import Floats, Ints, backlogs
+from autoscaler.policies.tail_aware.queues import Flags, Floats, Ints, backlogs
 
 REMEMBERED: Final = 300
 """Intervals that are remembered, fewer if they have more cells than 13 times MAX_CELLS."""
 MAX_CELLS: Final = 300_000
 """Slots × partitions of all paths. Longer horizons have fewer paths."""
+FEW: Final = 0.05
+"""Share of the fullest slot up to which the events of a slot are no part of a burst."""
 RECENT: Final = 8
 """Intervals that decide whether events arrive in bursts, and in which part of a slot."""
 FADING: Final = 0.99
@@ -45,12 +47,13 @@ class ArrivalHistory:
     """Events by slot and partition of the last decision intervals."""
 
     def __init__(self) -> None:
-        self._window, self._by_slot = Window(1, (0, 0)), Window(1, (0,))
+        self._windows: tuple[Window, ...] = ()
         self.intervals, self.by_slot, self.last = np.zeros((0, 0, 0)), np.zeros((0, 0)), np.zeros((0, 0))
         """The remembered intervals, oldest first: events by interval, slot and partition; by interval and slot; and
         those of the last one, by slot and partition."""
-        self._bursts, self.in_bursts = self.by_slot, False
-        """Whether events have arrived only in bursts lately."""
+        self._bursts, self.in_bursts, self._ended_in_burst = self.by_slot, False, False
+        """For each interval 1 for slots in which a burst begins, else 0; not a number: a stream of events. And whether
+        events have arrived only in bursts lately."""
         self._begins_s: deque[float] = deque(maxlen=RECENT)
         self._last_s = self.interval_s = self.begin_s = 0.0
         """Length of an interval in whole slots, and earliest recent offset of arrivals within their slot, seconds."""
@@ -74,12 +77,14 @@ class ArrivalHistory:
         self._length = len(slots)
         if slots.shape[1] != partitions or self._unusual >= (RECENT if known >= RECENT else 2):
             self.most = max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size)))
-            self._window, self._by_slot = Window(self.most, slots.shape), Window(self.most, slots.shape[:1])
+            self._windows = tuple(Window(self.most, slots.shape[:axes]) for axes in (2, 1, 1))
             self._unusual, whole = 0, len(slots)
-        self.intervals = self._window.append(_fitted(slots, whole))
+        self.intervals = self._windows[0].append(_fitted(slots, whole))
         self.last, self.interval_s = self.intervals[-1], float(whole * self.slot_s)
-        self.by_slot = self._by_slot.append(self.last.sum(axis=1))
-        self._bursts = _bursts_in(self.by_slot)
+        self.by_slot = self._windows[1].append(newest := self.last.sum(axis=1))
+        many = newest > FEW * newest.max()
+        self._bursts = self._windows[2].append(_bursts_in(newest, many, continues=self._ended_in_burst))
+        self._ended_in_burst = bool(many[-1])
         self.in_bursts = bool(self._bursts[-RECENT:].sum() > 0)
         return np.asarray(self.last.sum(axis=0))
 
@@ -151,12 +156,18 @@ def _fitted(slots: Floats, whole: int) -> Floats:
     return np.concatenate((np.zeros((-surplus, slots.shape[1])), slots))
 
 
-def _bursts_in(by_slot: Floats) -> Floats:
-    """Return 1 for slots with a burst, else 0; not a number in intervals in which other slots have many events, too."""
-    largest = by_slot.max(axis=1, keepdims=True)
-    bursts, quiet = by_slot > 0.5 * largest, by_slot <= 0.05 * largest
-    only = (4 * bursts.sum(axis=1) <= by_slot.shape[1]) & (bursts | quiet).all(axis=1)
-    return np.where(only[:, None], bursts, np.nan)
+def _bursts_in(by_slot: Floats, many: Flags, *, continues: bool) -> Floats:
+    """Return 1 for the first slot of each burst; not a number if events arrive between bursts, too.
+
+    A burst may lie in two slots, because a reading of the offsets may divide it. continues: the last slot before these
+    has a burst.
+    """
+    before = np.append(continues, many[:-1])
+    firsts = np.flatnonzero(many & ~before)
+    sizes = np.add.reduceat(by_slot, firsts) if len(firsts) else np.zeros(0)
+    is_long = (many & before & np.append(False, before[:-1])).any()
+    only = 4 * len(firsts) <= len(by_slot) and not is_long and (sizes > 0.5 * sizes.max(initial=0.0)).all()
+    return np.asarray(np.where(only, many & ~before, np.nan))
 
 
 class Paths(NamedTuple):

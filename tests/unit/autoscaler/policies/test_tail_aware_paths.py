@@ -74,6 +74,22 @@ def test_ticks_that_come_late_leave_the_memory_as_it_is() -> None:
     assert history.in_bursts
 
 
+@pytest.mark.parametrize("place", [4, 9])
+def test_a_burst_in_two_slots_is_one_burst(place: int) -> None:
+    """Also in the last slot of an interval and the first one of the next. The readings divide each burst elsewhere."""
+    history, chance = ArrivalHistory(), np.random.default_rng(4)
+    ensemble, counts = Ensemble(history), np.zeros((601, 3))
+    for slot in range(place, 600, 10):
+        counts[slot] = np.rint(40 * chance.choice([0.1, 0.3, 0.5, 0.8, 1.0]))
+        counts[slot + 1] = 40 - counts[slot]
+    for tick in range(60):
+        recent = RecentArrivals(0.1, counts[10 * tick : 10 * tick + 10].astype(np.int64))
+        ensemble.observe(history.observe(at(tick + 1.0, recent)), 1)
+        assert history.in_bursts
+        if tick > WARM_UP_TICKS / 10:
+            assert ensemble.paths(1, 200.0).sizes.sum() == pytest.approx(120, rel=0.1 if place == 4 else 0.6)
+
+
 def test_an_urgent_decision_just_before_a_tick_does_not_make_the_tick_see_an_idle_group() -> None:
     policy = make_policy("tail-aware")
     urgent = urgent_of(policy)

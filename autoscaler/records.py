@@ -79,7 +79,7 @@ def decision_record(
     """Return the record of a decision with its observation.
 
     oldest_s: age of each partition's oldest uncommitted event. epoch: epoch of the plan in force afterwards.
-    when: at_us, tick and policy of the record.
+    when: at_us, tick, policy and comparison of the record.
     """
     owners = observation.assignment
     return TickRecord(

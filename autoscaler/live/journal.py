@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from autoscaler.live.comparisons import encode
+from autoscaler.comparisons import encode
 from autoscaler.live.metrics import JOURNAL_BYTES, JOURNAL_LOST, Metrics
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.model import Action, Decision, GroupObservation

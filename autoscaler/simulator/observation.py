@@ -53,6 +53,8 @@ class OffsetObserver:
         self._samples: deque[_Sample] = deque()
         self._observed_us: int | None = None
         self._late = np.zeros(0, np.int64)
+        self._produced = (-1, -1)
+        """Events that had arrived at the last two calls of `arrivals`."""
         self._commits: deque[list[Ints]] = deque()
         """For each scheduled sample with delayed commits: the commits, once they are read."""
 
@@ -90,16 +92,24 @@ class OffsetObserver:
         loads = tuple(map(PartitionLoad, range(len(rates)), rates, lag.tolist()))
         return ObservedOffsets(loads, recent, late_since)
 
-    def arrivals(self) -> RecentArrivals:
-        """Return the arrivals since the last observed sample until now."""
-        return self._since_last(self._counters.now_us)[0]
+    def arrivals(self) -> RecentArrivals | None:
+        """Return the arrivals since the last observed sample until now, without `begin_s`.
+
+        None: nothing has arrived since the call before the last one. Then a policy would say the same again.
+        """
+        now_us, produced = self._counters.now_us, int(self._counters.produced().sum())
+        before, self._produced = self._produced, (self._produced[1], produced)
+        if produced == before[0]:
+            return None
+        return RecentArrivals(self._slot_s, self._slots(self._edges_us(now_us, self._since_us(now_us))), 0.0)
+
+    def _since_us(self, until_us: int) -> int:
+        since_us = self._interval_us if self._observed_us is None else until_us - self._observed_us
+        return since_us if since_us > 0 else self._interval_us  # 0: the same sample again
 
     def _since_last(self, until_us: int) -> tuple[RecentArrivals, int]:
         """Return the arrivals since the last observed sample, and the time since then, µs."""
-        since_us = self._interval_us if self._observed_us is None else until_us - self._observed_us
-        if since_us <= 0:  # the same sample again
-            since_us = self._interval_us
-        edges_us = self._edges_us(until_us, since_us)
+        edges_us = self._edges_us(until_us, since_us := self._since_us(until_us))
         count = len(edges_us) - 1
         parts = np.arange(count * SAMPLES + 1) / SAMPLES
         samples_us = np.ceil(np.interp(parts, np.arange(count + 1), edges_us)).astype(np.int64)

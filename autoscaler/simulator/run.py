@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from autoscaler.comparisons import encode
 from autoscaler.controller import Controller
-from autoscaler.model import Decision, GroupObservation
+from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.ports import NotReadyError, Policy, urgent_of
 from autoscaler.records import EventAges, decision_record, not_ready_record
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
@@ -103,8 +104,11 @@ class SimulatedJournal:
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with its observation."""
-        oldest_s = self._ages.observe(observation) if self._keep else ()
-        self._add(partial(decision_record, observation, decision, oldest_s, epoch=self._group.epoch))
+        if not self._keep:
+            return
+        comparison = encode(decision.comparison) if decision.action is not Action.NO_CHANGE else ""
+        record = partial(decision_record, observation, replace(decision, comparison=None))  # it has arrays of megabytes
+        self._add(partial(record, self._ages.observe(observation), epoch=self._group.epoch, comparison=comparison))
 
     def record_not_ready(self, missing: NotReadyError) -> None:
         """Record that no decision was possible because a value was unknown."""

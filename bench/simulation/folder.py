@@ -19,8 +19,8 @@ from report.records import EVENT_TYPES, JOURNAL_TYPES
 from report.run_info import EVENTS, JOURNAL, RunInfo
 from report.stored import SUCCESS_FILE
 
-BLOCK: Final = 5_000
-"""Number of journal entries that are written at once. With many partitions, an entry has kilobytes."""
+BLOCK: Final = 500
+"""Number of journal entries that are written at once. An entry has up to 300 kB."""
 
 
 def write_run(folder: Path, run: Run, info: RunInfo) -> Path:

@@ -181,7 +181,7 @@ def explain_why_not(one: Decided, count: int) -> str:
 
 def compare_again(comparison: str, count: int) -> str:
     """Return the prediction for `count` replicas beside that of the policy's choice: the policy runs again."""
-    from autoscaler.live.comparisons import decode  # noqa: PLC0415  numpy only where it is needed
+    from autoscaler.comparisons import decode  # noqa: PLC0415  numpy only where it is needed
 
     try:
         compared = decode(comparison)

@@ -20,6 +20,12 @@ def test_lag_is_produced_minus_committed_events():
     assert Story(SECONDS, poll_events=8).at(45).lags() == [5, 5], "a batch is committed when it is finished"
 
 
+def test_arrivals_are_unknown_when_nothing_has_arrived_since_the_call_before_the_last():
+    story = Story(SECONDS)
+    found = [story.at(at).simulation.group.arrivals() for at in (100, 200, 300, 1100)]
+    assert [one and int(one.counts.sum()) for one in found] == [10, 10, None, 10]
+
+
 @pytest.mark.parametrize("rebalance_protocol", [RebalanceProtocol.INCREMENTAL, RebalanceProtocol.SHARE])
 def test_replicas_report_late_events_since_the_previous_observation(rebalance_protocol):
     events = [(1000 * second, k % 2) for second in range(3) for k in range(20)]

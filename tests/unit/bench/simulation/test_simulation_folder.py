@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import command_line
 import pytest
 from pyarrow import parquet
 
@@ -32,6 +33,14 @@ def test_every_event_is_there_with_its_timeline(simulated: tuple[Run, Simulation
     assert (len(events), latency_us.max()) == (figures.events, (figures.max_s or 0) * 1e6)
     assert events["shipped_us"].null_count == len(events), "a simulated run ships nothing"
     assert set(events["replica"].to_pylist()) <= set(run.replica_names)
+
+
+def test_explain_compares_again_what_a_simulated_run_has_compared(tmp_path: Path) -> None:
+    run, _ = run_scenario(load_scenario("w1", {"policy": "tail-aware", "duration_s": 120}))
+    folder = write_run(tmp_path / "kept", run, INFO)
+    printed = command_line.run("explain", "last", "--run", folder, "--why-not", 5).stdout
+    (line,) = [line for line in printed.splitlines() if "why not" in line and "late events; chosen: " in line]
+    assert line.startswith("  why not   5 replicas, ")
 
 
 def test_what_fails_on_the_way_leaves_nothing_half_written(

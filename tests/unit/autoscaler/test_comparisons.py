@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from journal_entries import entries
 
-from autoscaler.live.comparisons import MAX_BYTES, decode, encode
+from autoscaler.comparisons import MAX_BYTES, decode, encode
 from contracts.journal import JournalEntry, PlanWritten, TickRecord
 from tailpack.cli.explain import compare_again, explained, lines
 
-RECORDED = Path(__file__).parents[3] / "golden" / "journal.jsonl"
+RECORDED = Path(__file__).parents[2] / "golden" / "journal.jsonl"
 
 
 def journal() -> list[JournalEntry]:

@@ -2,13 +2,13 @@
 
 from collections import deque
 from math import ceil
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from autoscaler.estimation.forecasts import Forecasts
 from autoscaler.model import GroupObservation, RecentArrivals
-from autoscaler.policies.tail_aware.queues import Flags, Floats, Ints, backlogs
+from autoscaler.policies.tail_aware.queues import Flags, Floats, Ints, Paths, backlogs
 
 REMEMBERED: Final = 300
 """Intervals that are remembered, fewer if they have more cells than 13 times MAX_CELLS."""
@@ -168,29 +168,6 @@ def _bursts_in(by_slot: Floats, many: Flags, *, continues: bool) -> Floats:
     is_long = (many & before & np.append(False, before[:-1])).any()
     only = 4 * len(firsts) <= len(by_slot) and not is_long and (sizes > 0.5 * sizes.max(initial=0.0)).all()
     return np.asarray(np.where(only, many & ~before, np.nan))
-
-
-class Paths(NamedTuple):
-    """Arrivals that may follow."""
-
-    events: Floats
-    """Events by path, slot and partition. The first path is the worst for the group as a whole."""
-    weights: Floats
-    """Probability of each path."""
-    sizes: Floats
-    """Events of an interval to plan for, by partition: the highest forecast within the horizon."""
-
-    @property
-    def middle(self) -> int:
-        """Number of the median path."""
-        return int(np.searchsorted(np.cumsum(self.weights), 0.5))
-
-    def expected(self, slot_s: float) -> tuple[float, float, float, float]:
-        """Return `Decision.expected`, from the events of all paths."""
-        totals = self.events.sum(axis=(1, 2))
-        order = np.argsort(totals)
-        low, high = totals[order][np.searchsorted(np.cumsum(self.weights[order]), (0.1, 0.9)).clip(max=len(order) - 1)]
-        return self.events.shape[1] * slot_s, float(totals @ self.weights), float(low), float(high)
 
 
 class Ensemble:

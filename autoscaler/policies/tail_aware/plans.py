@@ -14,9 +14,8 @@ from autoscaler.packing.few_moves import place_on
 from autoscaler.packing.least_loaded import fill_level
 from autoscaler.policies.planning import number
 from autoscaler.policies.tail_aware import queues
-from autoscaler.policies.tail_aware.arrivals import Paths
 from autoscaler.policies.tail_aware.memory import Allowance
-from autoscaler.policies.tail_aware.queues import Flags, Floats, Grid, Group, Ints
+from autoscaler.policies.tail_aware.queues import Flags, Floats, Grid, Group, Ints, Paths
 from contracts.settings import Settings, setting
 
 MAX_COUNTS: Final = 6

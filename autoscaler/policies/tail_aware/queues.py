@@ -51,6 +51,29 @@ class Grid(NamedTuple):
     """Whether late events count until the queues at the end of a path are served."""
 
 
+class Paths(NamedTuple):
+    """Arrivals that may follow."""
+
+    events: Floats
+    """Events by path, slot and partition. The first path is the worst for the group as a whole."""
+    weights: Floats
+    """Probability of each path."""
+    sizes: Floats
+    """Events of an interval to plan for, by partition: the highest forecast within the horizon."""
+
+    @property
+    def middle(self) -> int:
+        """Number of the median path."""
+        return int(np.searchsorted(np.cumsum(self.weights), 0.5))
+
+    def expected(self, slot_s: float) -> tuple[float, float, float, float]:
+        """Return `Decision.expected`, from the events of all paths."""
+        totals = self.events.sum(axis=(1, 2))
+        order = np.argsort(totals)
+        low, high = totals[order][np.searchsorted(np.cumsum(self.weights[order]), (0.1, 0.9)).clip(max=len(order) - 1)]
+        return self.events.shape[1] * slot_s, float(totals @ self.weights), float(low), float(high)
+
+
 @compiled
 def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, grid: Grid) -> Floats:
     """Return the late events by kind, plan and path: those that no later decision can save, and all.

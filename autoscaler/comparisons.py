@@ -38,12 +38,12 @@ def decode(text: str) -> Comparison:
 def _check(now: Situation) -> None:
     """Raise ValueError if sizes or numbers do not fit together: machine code does not check them."""
     group, events, count, replicas = now.group, now.paths.events, len(now.group.owners), len(now.group.rates)
-    numbers = np.concatenate((group.owners, group.serving, [-1, now.present + count - 1]))
+    numbers = np.concatenate((group.owners, group.serving, [-1, group.present + count - 1]))
     lengths = {len(each) for each in (group.serving, group.in_handover_s, now.paths.sizes)}
     shapes = (now.waiting.shape[1:], events.shape[2:], len(now.paths.weights), len(group.starting_s))
     if lengths != {count} or shapes != ((count,), (count,), len(events), replicas):
         raise ValueError("its sizes differ")
-    if not (count and now.present >= 0 and numbers.min() == -1 and numbers.max() < replicas):
+    if not (count and group.present >= 0 and numbers.min() == -1 and numbers.max() < replicas):
         raise ValueError("it has unknown replicas")
 
 

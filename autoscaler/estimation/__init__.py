@@ -1,1 +1,1 @@
-"""Estimates from measurements of the group: service rates (μ) and rebalance times (t_r)."""
+"""Estimates from measurements of the group: service rates (μ), rebalance times (t_r), start-up times and arrivals."""

@@ -20,7 +20,7 @@ from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.kafka import topic_exists
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
-from autoscaler.live.loop import STEP_S, Loop, warm_up_policy
+from autoscaler.live.loop import STEP_S, Loop, run_beside, warm_up_policy
 from autoscaler.live.metrics import LAST_TICK, LEADING, REBALANCE_TIME, STATUS, TICK, Metrics
 from autoscaler.live.observed_group import ObservedGroup
 from autoscaler.live.offsets import OffsetReader
@@ -163,9 +163,10 @@ class LiveAutoscaler:
         self._controller = Controller(self._group, policy, self._decisions)
         steps = round(PERSISTENT_TICKS * settings.decision_interval_s / STEP_S)
         self._run_step = partial(self._problems.run_step, fatal=FencedError)
+        self._advance = partial(self._run_step, "advance", self._group.advance, unhealthy_after=steps)
         self._loop = Loop(
             self._tick,
-            partial(self._run_step, "advance", self._group.advance, unhealthy_after=steps),
+            self._advance,
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=stop,
@@ -181,7 +182,11 @@ class LiveAutoscaler:
         self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
         throw_away, interval_s = policy_config_of(self._settings).policy(), self._settings.decision_interval_s
         partitions = max(1, self._offsets.partitions)  # without a broker, their number is unknown
-        warm_up_policy(throw_away, partitions, interval_s, self._stop.is_set)  # while replicas start
+        warm_up = partial(warm_up_policy, throw_away, partitions, interval_s, self._stop.is_set)
+        if self._acting:  # replicas that have started serve meanwhile
+            run_beside(warm_up, self._advance)
+        else:
+            warm_up()  # not in a thread, so a signal ends it at once
         gc.freeze()  # to scan imports and compiled code again would take longer than a decision
         self._loop.run()
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from threading import Thread
 from typing import Final
 
 import numpy as np
@@ -88,6 +89,15 @@ class Loop:
 
     def _schedule_after(self, at_s: float) -> float:
         return next_tick_s(at_s + self._ahead_s, self._interval_s, self._offset_s) - self._ahead_s
+
+
+def run_beside(work: Callable[[], object], step: Callable[[], object]) -> None:
+    """Run `work` in a thread until it has ended, and `step` meanwhile, again and again."""
+    thread = Thread(target=work, name="warm-up")
+    thread.start()
+    while thread.is_alive():
+        step()
+        thread.join(STEP_S)
 
 
 def warm_up_policy(policy: Policy, partitions: int, interval_s: float, done: Callable[[], bool] = bool) -> None:

@@ -13,13 +13,17 @@ from autoscaler.jit import compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 ROUNDING: Final = 1e-9
 """Relative tolerance of the capacity, so that rounding does not make a bin overfull."""
+SEARCHED: Final = 12
+"""Most partitions for which `place_on` searches the fewest moves, in at most SEARCH_STEPS."""
+SEARCH_STEPS: Final = 20_000
 
 
 @compiled
-def _tightest(room: Floats, in_use: NDArray[np.bool_], size: float, capacities: Floats) -> int:
+def _tightest(room: Floats, in_use: Flags, size: float, capacities: Floats) -> int:
     """Return the replica in use with the least room that still fits `size`, on ties the first; −1 if there is none."""
     best = -1
     for replica in range(len(room)):
@@ -172,3 +176,26 @@ def fewest_moves(
         else:
             depth -= 1
     return best, best_cost < np.inf
+
+
+@compiled
+def place_on(
+    count: int, sizes: Floats, order: Ints, weights: Floats, owners: Ints, capacities: Floats
+) -> tuple[Ints, Flags]:
+    """Return owners after few moves to `count` of the replicas, and which replicas are in use.
+
+    If not all partitions fit, some replicas are overfull. order: the largest first. weights: cost of moving each one.
+    """
+    used, held = np.zeros(len(capacities), np.bool_), np.zeros(len(capacities))
+    if len(sizes) <= SEARCHED:
+        placed, fits = fewest_moves(sizes, weights, owners, capacities, count, SEARCH_STEPS)
+        if fits:
+            used[placed] = True
+            used[np.flatnonzero(~used)[: count - np.count_nonzero(used)]] = True  # others without partitions
+            return placed, used
+    for partition in range(len(sizes)):
+        if owners[partition] >= 0:
+            held[owners[partition]] += weights[partition]
+    closed = np.zeros(len(capacities), np.int64)
+    closed[np.argsort(held, kind="mergesort")[: len(capacities) - count]] = 1
+    return relieved(sizes, order, owners, capacities, closed)[0], closed == 0

@@ -110,3 +110,20 @@ def fill(rates: Loads, lags: Loads, rate_capacity: float, lag_capacity: float, c
         while full:
             heappush(bins, full.pop())
     return places
+
+
+@compiled
+def fill_level(falling: Loads, count: int) -> float:
+    """Return about the lowest load that the fullest of `count` bins can have. falling: loads, largest first.
+
+    An item that exceeds the mean of the others has a bin of its own and does not count.
+    """
+    alone, rest = 0, falling.sum()
+    while alone < count - 1 and falling[alone] > rest / (count - alone):
+        rest -= falling[alone]
+        alone += 1
+    heap, highest = [0.0 for _ in range(count - alone)], 1e-9
+    for load in falling[alone:]:  # each item goes to the bin with the least load
+        highest = max(highest, heap[0] + load)
+        heapreplace(heap, heap[0] + load)
+    return highest

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from autoscaler.estimation.forecasts import Forecasts
+from autoscaler.estimation.startup_times import StartUpTimes
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.tail_aware.arrivals import RECENT, ArrivalHistory
-from autoscaler.policies.tail_aware.forecast import Forecasts
-from autoscaler.policies.tail_aware.memory import StartUpTimes
 
 Floats = NDArray[np.float64]
 

@@ -1,17 +1,14 @@
-"""The arrivals of the last intervals, by slot: which events wait, and when bursts arrive."""
+"""The arrivals of the last intervals, by slot, and the paths: arrivals that may follow, as after similar moments."""
 
 from collections import deque
 from math import ceil
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from autoscaler.estimation.forecasts import Forecasts
 from autoscaler.model import GroupObservation, RecentArrivals
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from autoscaler.policies.tail_aware.queues import Flags, Floats, Ints, Paths, backlogs
 
 REMEMBERED: Final = 300
 """Intervals that are remembered, fewer if they have more cells than 13 times MAX_CELLS."""
@@ -21,6 +18,12 @@ FEW: Final = 0.05
 """Share of the fullest slot up to which the events of a slot are no part of a burst."""
 RECENT: Final = 8
 """Intervals that decide whether events arrive in bursts, and in which part of a slot."""
+FADING: Final = 0.99
+"""Factor on the weight of a moment for each later interval."""
+SIMILAR: Final = 0.5
+"""Difference of the logarithms of two forecasts at which a moment has 1/e of the weight."""
+CUTS: Final = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 1.0)
+"""Quantiles, the worst first. Between two of them, one path represents all others."""
 
 
 class Window:
@@ -30,17 +33,13 @@ class Window:
         self._length, self._end = length, 0
         self._buffer = np.zeros((2 * length, *shape))
 
-    def append(self, row: Floats) -> None:
-        """Add a row. The oldest row leaves if the window is full."""
+    def append(self, row: Floats) -> Floats:
+        """Add a row and return all, oldest first. The oldest row leaves if the window is full."""
         if self._end == len(self._buffer):
             self._buffer[: self._length] = self._buffer[self._length :]
             self._end = self._length
         self._buffer[self._end] = row
         self._end += 1
-
-    @property
-    def rows(self) -> Floats:
-        """The rows, oldest first."""
         return self._buffer[max(0, self._end - self._length) : self._end]
 
 
@@ -48,12 +47,16 @@ class ArrivalHistory:
     """Events by slot and partition of the last decision intervals."""
 
     def __init__(self) -> None:
-        self._window = Window(1, (0, 0))
-        self._bursts = Window(1, (0,))
-        """For each interval 1 for slots in which a burst begins, else 0; not a number: a stream of events."""
-        self._ended_in_burst = False
-        self._begin_s: deque[float] = deque(maxlen=RECENT)
-        self._last_s = 0.0
+        self._windows: tuple[Window, ...] = ()
+        self.intervals, self.by_slot, self.last = np.zeros((0, 0, 0)), np.zeros((0, 0)), np.zeros((0, 0))
+        """The remembered intervals, oldest first: events by interval, slot and partition; by interval and slot; and
+        those of the last one, by slot and partition."""
+        self._bursts, self.in_bursts, self._ended_in_burst = self.by_slot, False, False
+        """For each interval 1 for slots in which a burst begins, else 0; not a number: a stream of events. And whether
+        events have arrived only in bursts lately."""
+        self._begins_s: deque[float] = deque(maxlen=RECENT)
+        self._last_s = self.interval_s = self.begin_s = 0.0
+        """Length of an interval in whole slots, and earliest recent offset of arrivals within their slot, seconds."""
         self._length = self._unusual = 0
         """Slots of the last tick, and how many ticks in a row had this number, if it is not that of an interval."""
         self.most = 0
@@ -62,49 +65,27 @@ class ArrivalHistory:
         self.begun = np.zeros((0, 0))
         """Arrivals of the present, unfinished interval, shape (slots, partitions)."""
 
-    @property
-    def intervals(self) -> Floats:
-        """The remembered intervals, oldest first, shape (intervals, slots, partitions)."""
-        return self._window.rows
-
-    @property
-    def last(self) -> Floats:
-        """The last interval, shape (slots, partitions)."""
-        return np.asarray(self._window.rows[-1])
-
-    @property
-    def interval_s(self) -> float:
-        """Length of an interval, in whole slots."""
-        return float(self.intervals.shape[1] * self.slot_s)
-
-    @property
-    def begin_s(self) -> float:
-        """Earliest recent offset of arrivals within their slot, seconds."""
-        return min(self._begin_s) if self._begin_s else 0.0
-
-    @property
-    def in_bursts(self) -> bool:
-        """Whether events have arrived only in bursts lately."""
-        return bool(self._bursts.rows[-RECENT:].sum() > 0)
-
     def observe(self, observation: GroupObservation) -> Floats:
         """Add one interval. Return its events by partition."""
         recent, slots = observation.recent, self._slots_of(observation)
         if recent is not None and slots.any():
-            self._begin_s.append(recent.begin_s)
+            self._begins_s.append(recent.begin_s)
+            self.begin_s = min(self._begins_s)
         self._last_s, self.begun = observation.at_s, slots[:0]
         known, whole, partitions = self.intervals.shape
         self._unusual = 0 if len(slots) == whole else self._unusual + 1 if len(slots) == self._length else 1
         self._length = len(slots)
         if slots.shape[1] != partitions or self._unusual >= (RECENT if known >= RECENT else 2):
             self.most = max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size)))
-            self._window, self._bursts = Window(self.most, slots.shape), Window(self.most, slots.shape[:1])
+            self._windows = tuple(Window(self.most, slots.shape[:axes]) for axes in (2, 1, 1))
             self._unusual, whole = 0, len(slots)
-        interval = _fitted(slots, whole)
-        self._window.append(interval)
-        many = (by_slot := interval.sum(axis=1)) > FEW * by_slot.max()
-        self._bursts.append(_bursts_in(by_slot, many, continues=self._ended_in_burst))
+        self.intervals = self._windows[0].append(_fitted(slots, whole))
+        self.last, self.interval_s = self.intervals[-1], float(whole * self.slot_s)
+        self.by_slot = self._windows[1].append(newest := self.last.sum(axis=1))
+        many = newest > FEW * newest.max()
+        self._bursts = self._windows[2].append(_bursts_in(newest, many, continues=self._ended_in_burst))
         self._ended_in_burst = bool(many[-1])
+        self.in_bursts = bool(self._bursts[-RECENT:].sum() > 0)
         return np.asarray(self.last.sum(axis=0))
 
     def begin(self, recent: RecentArrivals | None) -> bool:
@@ -118,25 +99,23 @@ class ArrivalHistory:
         """Return the values of the last interval, scaled to the usual number of bursts; None if it has no burst."""
         if not self.in_bursts:
             return values
-        bursts = self._bursts.rows
-        count, whole = bursts[-1].sum(), bursts.shape[1]
-        gaps = np.diff(np.flatnonzero(bursts > 0))
+        count, gaps = self._bursts[-1].sum(), np.diff(np.flatnonzero(self._bursts > 0))
         # the median gap, because a silence must not make later bursts look rare
-        return np.asarray(values * (whole / np.median(gaps) / count if len(gaps) else 1.0)) if count else None
+        usual = len(self.last) / np.median(gaps) if len(gaps) else count
+        return np.asarray(values * (usual / count)) if count else None
 
     def moments(self, intervals: int) -> Ints:
-        """Return past slots after which arrivals may have been similar to those that follow now.
+        """Return past slots, followed by `intervals`, after which arrivals may have been similar to those that follow.
 
-        The next `intervals` after each slot are known. The slots are the beginnings of intervals. If events arrive in
-        bursts, they are the slots at which the last burst was as long ago as it is now, so that a path keeps the phase
-        of regular bursts.
+        They are beginnings of intervals; for bursts, slots at which the last burst was as long ago as it is now, so
+        that a path keeps the phase of regular bursts.
         """
         known, whole = self.intervals.shape[:2]
-        last = (known - intervals) * whole
+        now, last = known * whole, (known - intervals) * whole
         ticks = np.arange(0, last + 1, whole)
         if not self.in_bursts:
             return ticks
-        bursts, now = np.flatnonzero(self._bursts.rows > 0), known * whole
+        bursts = np.flatnonzero(self._bursts > 0)
         after = bursts + (now - bursts[-1])
         found = after[(after <= np.append(bursts[1:], now)) & (after <= last)]
         return found if len(found) >= RECENT else ticks
@@ -189,3 +168,70 @@ def _bursts_in(by_slot: Floats, many: Flags, *, continues: bool) -> Floats:
     is_long = (many & before & np.append(False, before[:-1])).any()
     only = 4 * len(firsts) <= len(by_slot) and not is_long and (sizes > 0.5 * sizes.max(initial=0.0)).all()
     return np.asarray(np.where(only, many & ~before, np.nan))
+
+
+class Ensemble:
+    """Remembers the forecast of each interval and the arrivals that followed, and makes paths of both."""
+
+    def __init__(self, history: ArrivalHistory) -> None:
+        self._history = history
+        self._forecasts = Forecasts(np.zeros(0))
+        self._window = Window(1, (2, 0))
+        self._made = self._earlier = np.zeros((2, 0))
+        """Forecasts of the next interval and of the last one of the horizon, by partition: those made at the last tick,
+        and those made before each remembered interval."""
+
+    def observe(self, counts: Floats, intervals: int, inflow: tuple[float, ...] = ()) -> None:
+        """Add the last interval of the history, and make the forecasts of the next `intervals`."""
+        usual = self._history.normalised(counts)
+        if len(self._history.intervals) == 1:  # nothing that was known before is of use
+            self._forecasts = Forecasts(counts if usual is None else usual)
+            self._forecasts.remember(intervals)
+            self._window = Window(self._history.most, (2, len(counts)))
+            self._made = np.array([counts, counts])
+        elif usual is not None:
+            self._forecasts.observe(usual, intervals)
+        self._earlier = self._window.append(self._made)
+        self._made = np.array([self._forecasts.ahead(steps, inflow) for steps in (1, intervals)])
+
+    def paths(self, intervals: int, rate: float) -> Paths:
+        """Return paths of this many intervals, the worst first: the one with the highest backlog at `rate` events/s."""
+        history, series, made = self._history, self._history.intervals, self._earlier
+        whole, partitions = series.shape[1:]
+        far, slots = np.linspace(0, 1, intervals)[:, None], np.arange(intervals * whole)
+
+        def between(pair: Floats) -> Floats:
+            """Return the forecasts of all intervals. pair: of the first and the last one, on the second-last axis."""
+            return np.asarray(pair[..., :1, :] + far * (pair[..., 1:, :] - pair[..., :1, :]))
+
+        now, sizes, moments = between(self._made), self._made.max(axis=0), history.moments(intervals)
+        if not len(moments) or not sizes.any():
+            shape = history.by_slot[-1] + 1e-9
+            evenly = now[:, None] * (shape / shape.sum())[:, None]
+            return Paths(evenly.reshape(1, -1, partitions), np.ones(1), sizes)
+        first, totals = moments // whole, made.sum(axis=2, keepdims=True)
+        distance = np.log(np.maximum(1.0, totals[first, 0, 0]) / max(1.0, self._made[0].sum())) / SIMILAR
+        weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
+        then = between(totals[first])[:, :, 0]  # forecasts of the whole group, shape (moments, intervals)
+        growth = now.sum(axis=1) - then
+        ratios = factors = now.sum(axis=1) / np.maximum(1.0, then)
+        following = history.by_slot.reshape(-1)[moments[:, None] + slots]
+        if not history.in_bursts:  # an excess over the forecast may come again, but it does not grow with the forecast
+            came = np.maximum(1.0, following.reshape(*then.shape, whole).sum(axis=2))
+            factors = np.where(ratios > 1, np.minimum(ratios, 1 + growth / came), ratios)
+        order = np.argsort(
+            -backlogs(following * np.repeat(factors, whole, axis=1), rate, history.slot_s), kind="stable"
+        )
+        stride = max(1, len(slots) * partitions * len(CUTS) // MAX_CELLS)
+        cuts = np.array(CUTS)[:: min(stride, len(CUTS) - 1)]  # at least one path
+        cuts[-1] = 1.0
+        above = np.searchsorted(np.cumsum(weights[order]) / weights.sum(), (cuts[1:] + cuts[:-1]) / 2)
+        chosen = order[np.minimum(len(order) - 1, above)]
+        events = series.reshape(-1, partitions)[moments[chosen][:, None] + slots]
+        events = events.reshape(len(chosen), intervals, whole, partitions)
+        # partitions may have other shares of the events now than they had then
+        shift = now - ratios[chosen][:, :, None] * between(made[first[chosen]])
+        shape = events.sum(axis=3, keepdims=True)
+        shape = shape / np.maximum(1e-9, shape.sum(axis=2, keepdims=True))
+        events = factors[chosen][:, :, None, None] * events + shape * shift[:, :, None, :]
+        return Paths(np.maximum(0.0, events).reshape(len(chosen), -1, partitions), np.diff(cuts), sizes)

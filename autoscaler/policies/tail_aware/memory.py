@@ -1,4 +1,4 @@
-"""State of the policy between ticks: late events, service rates, starts, handovers, and recent peaks."""
+"""State of the policy between ticks: late events, service rates, handovers, and recent peaks."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from autoscaler.model import GroupObservation
-from autoscaler.policies.tail_aware.arrivals import RECENT, REMEMBERED, Floats
+from autoscaler.policies.tail_aware.arrivals import REMEMBERED
+from autoscaler.policies.tail_aware.queues import Floats
 
 BUDGET_DECAY: Final = 0.9998
 """Factor on the weight of earlier events in the budget for each tick."""
@@ -19,8 +20,6 @@ HALF: Final = 0.4
 """Share of the budget at which the budget factor is 1."""
 DEAREST: Final = 16.0
 """Maximum budget factor. Further late events are forgotten."""
-TOGETHER_S: Final = 0.1
-"""Assumed delay of a start by each other one at the same time, until different numbers have started: processor time."""
 MAX_CORRECTION: Final = 0.7
 """Maximum service-rate correction (natural logarithm): half of μ."""
 
@@ -32,7 +31,7 @@ class Allowance(NamedTuple):
     late: float
     events: float
 
-    def factor(self, more: Floats) -> Floats:
+    def factor(self, more: Floats | float) -> Floats:
         """Return the budget factor once `more` events are late: 1 at the share `HALF` of the budget."""
         allowed = max(1.0, self.share * self.events)
         return np.asarray(np.clip(((self.late + more) / (HALF * allowed)) ** 3, CHEAPEST, DEAREST))
@@ -45,8 +44,8 @@ class Budget:
     """
 
     def __init__(self, percentile: float) -> None:
-        self.allowed_share = max(1e-5, 1 - percentile)  # an SLO of 100 % counts as 99.999 %
-        self._late = self._events = self._upstream = 0.0
+        self.allowance = Allowance(max(1e-5, 1 - percentile), 0.0, 0.0)  # an SLO of 100 % counts as 99.999 %
+        self._upstream = 0.0
         self._reporting: set[str] = set()
         self.reported: dict[str, float] = {}
         """Replica → late events reported since the last booking."""
@@ -69,15 +68,11 @@ class Budget:
         silent = sum(late for name, late in modelled.items() if name not in self._reporting)
         late = sum(self.reported.values()) + silent + self._upstream
         self.reported, self._upstream = {}, 0.0
-        self._events = self._events * BUDGET_DECAY + events
-        most = HALF * DEAREST ** (1 / 3) * self.allowed_share * max(1.0, self._events)
-        self._late = min(self._late * BUDGET_DECAY + late, most)
+        share, before, others = self.allowance
+        others = others * BUDGET_DECAY + events
+        most = HALF * DEAREST ** (1 / 3) * share * max(1.0, others)
+        self.allowance = Allowance(share, min(before * BUDGET_DECAY + late, most), others)
         return late
-
-    @property
-    def allowance(self) -> Allowance:
-        """The present state."""
-        return Allowance(self.allowed_share, self._late, self._events)
 
 
 class ServiceRateCorrection:
@@ -108,47 +103,16 @@ class ServiceRateCorrection:
         return median_low(value for _, value in self._known.values()) if self._known else 0.0
 
 
-class StartUpTimes:
-    """How long starts take, and which replica serves a partition until its owner has started."""
+class Handovers:
+    """Which replica serves each partition, and when the partitions that were moved will be served again."""
 
     def __init__(self) -> None:
-        self._started: dict[str, float] | None = None
-        """Ready replica → seconds that its start took; None: nothing was observed yet."""
-        self._together: dict[str, int] = {}
-        """Replica that starts, or has just started → how many start at the same time."""
-        self._lasted: deque[tuple[int, float]] = deque(maxlen=2 * RECENT)
-        """(Replicas that started at the same time, seconds of one of them)."""
         self._serving: dict[int, str] = {}
-        self.alone_s = self.each_s = 0.0
-        """The time of a start alone, and the time that each other start at the same moment adds."""
+        self._until_s: dict[int, float] = {}
 
-    def observe(self, observation: GroupObservation) -> None:
-        """Add a tick. The configured time counts until a start was observed. The first replicas may be older."""
-        replicas, started = observation.replicas, self._started
-        if started is None:
-            started = {one.name: one.starting_s for one in replicas}
-        starts = [one for one in replicas if not one.ready or one.starting_s != started.get(one.name)]
-        self._together = {one.name: self._together.get(one.name, len(starts)) for one in starts}
-        self._started = {one.name: one.starting_s for one in replicas if one.ready}
-        if ended := [(self._together[one.name], one.starting_s) for one in starts if one.ready and one.starting_s]:
-            self._lasted += ended
-            self.alone_s, self.each_s = self._fitted()
-        elif not self._lasted:
-            self.alone_s, self.each_s = observation.startup_s, min(TOGETHER_S, observation.startup_s / 2)
-
-    def _fitted(self) -> tuple[float, float]:
-        """Return the third quartile of recent starts alone, and the least slope that explains those together."""
-        counts, lasted_s = np.array(self._lasted).T
-        wide, excess_s = counts - counts.mean(), lasted_s - lasted_s.mean()
-        if not (spread := float(wide @ wide)):  # the counts are equal, so the part of the others is unknown
-            each_s = min(TOGETHER_S, float(lasted_s.mean()) / (1 + counts[0]))
-        else:
-            each_s = float(wide @ excess_s) / spread
-            rest_s = excess_s - each_s * wide
-            # two standard errors less: starts of very different lengths have a slope by chance
-            each_s = max(0.0, each_s - 2 * (float(rest_s @ rest_s) / max(1, len(counts) - 2) / spread) ** 0.5)
-        alone = np.sort(lasted_s - each_s * (counts - 1))
-        return max(0.0, float(alone[3 * len(alone) // 4])), each_s
+    def begin(self, observation: GroupObservation, moved: Iterable[int]) -> None:
+        """Note the partitions that a decision moves."""
+        self._until_s |= dict.fromkeys(moved, observation.at_s + observation.rebalance_time_s)
 
     def serving(self, observation: GroupObservation) -> dict[int, str]:
         """Return partition → replica that serves it now: the previous owner while its owner starts."""
@@ -159,29 +123,10 @@ class StartUpTimes:
         }
         return self._serving
 
-    def remaining_s(self, observation: GroupObservation) -> list[float]:
-        """Return how long each replica will still take to start. An overdue start takes another quarter of its time."""
-        usual_s, each_s = self.alone_s - self.each_s, self.each_s
-        each = ((one, usual_s + each_s * max(1, self._together.get(one.name, 1))) for one in observation.replicas)
-        return [0.0 if one.ready else max(s - one.starting_s, 0.25 * one.starting_s) for one, s in each]
-
-
-class Handovers:
-    """When the partitions that were moved will be served again."""
-
-    def __init__(self) -> None:
-        self._until_s: dict[int, float] = {}
-
-    def begin(self, observation: GroupObservation, moved: Iterable[int]) -> None:
-        """Note the partitions that a decision moves."""
-        self._until_s |= dict.fromkeys(moved, observation.at_s + observation.rebalance_time_s)
-
     def remaining_s(self, observation: GroupObservation) -> Floats:
         """Return the remaining pause of each partition."""
         at_s = observation.at_s
         self._until_s = {number: until_s for number, until_s in self._until_s.items() if until_s > at_s}
-        if not self._until_s:
-            return np.zeros(len(observation.partitions))
         return np.array([self._until_s.get(one.partition, at_s) - at_s for one in observation.partitions])
 
 
@@ -206,7 +151,7 @@ class RecentPeaks:
         if not self._needs:
             return 0
         at_s, events, counts = np.array(self._needs).T
-        known = events[events > 0] if lead < len(events) else events
+        known = events[events > 0]
         change = float(np.abs(known[lead:] - known[:-lead]).max(initial=0.0)) if lead < len(known) else np.inf
         share = np.minimum(1.0, (events[-1] + change) / np.maximum(events, 1e-9))
         kept = 1 - (at_s[-1] - at_s) / max(keep_s, 1e-9)

@@ -6,9 +6,13 @@ A replica serves its events at rate μ, oldest first. Events of a slot arrive to
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
-from autoscaler.policies.tail_aware.arrivals import Flags, Floats, Ints
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 class Group(NamedTuple):
@@ -28,9 +32,9 @@ class Group(NamedTuple):
     """Pause of a partition that moves."""
     stops_all: bool
     """Whether all partitions pause if one moves."""
-    present: int = 0
+    present: int
     """Number of the present replicas."""
-    each_s: float = 0.0
+    each_s: float
     """How much longer starts take for each further new replica, seconds."""
 
 
@@ -47,22 +51,27 @@ class Grid(NamedTuple):
     """Whether late events count until the queues at the end of a path are served."""
 
 
-class Execution(NamedTuple):
-    """Execution of a plan."""
+class Paths(NamedTuple):
+    """Arrivals that may follow."""
 
-    settled: Ints
-    """The given partitions that their owner serves already."""
-    moving: Ints
-    """The other given partitions. The arrays below have an entry for each partition or replica."""
-    before: Ints
-    owners: Ints
-    switch_s: Floats
-    """Time until which the previous replica serves the partition, because its successor starts."""
-    release_s: Floats
-    """Time from which a replica serves all its partitions."""
-    rates: Floats
-    holding: Ints
-    """Replicas that hold events until `release_s`."""
+    events: Floats
+    """Events by path, slot and partition. The first path is the worst for the group as a whole."""
+    weights: Floats
+    """Probability of each path."""
+    sizes: Floats
+    """Events of an interval to plan for, by partition: the highest forecast within the horizon."""
+
+    @property
+    def middle(self) -> int:
+        """Number of the median path."""
+        return int(np.searchsorted(np.cumsum(self.weights), 0.5))
+
+    def expected(self, slot_s: float) -> tuple[float, float, float, float]:
+        """Return `Decision.expected`, from the events of all paths."""
+        totals = self.events.sum(axis=(1, 2))
+        order = np.argsort(totals)
+        low, high = totals[order][np.searchsorted(np.cumsum(self.weights[order]), (0.1, 0.9)).clip(max=len(order) - 1)]
+        return self.events.shape[1] * slot_s, float(totals @ self.weights), float(low), float(high)
 
 
 @compiled
@@ -72,21 +81,19 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
     waiting: by age and partition. paths: by path, slot and partition. plans: owners by plan and partition. The first
     plan is computed completely. For all others, only replicas for which something differs from it are computed.
     """
-    late, partitions, events = np.zeros((2, len(plans), len(paths))), plans.shape[1], _joined(waiting, paths)
+    late, every, events = np.zeros((2, len(plans), len(paths))), np.arange(plans.shape[1]), _joined(waiting, paths)
     busy, past = events.sum(axis=2) > 0.0, len(waiting)
-    base = _late_by_replica(events, busy, past, _execution(plans[0], group, np.arange(partitions)), grid)
+    base = _late_by_replica(events, busy, past, plans[0], every, group, grid)
     for plan in range(len(plans)):
-        owners, affected = plans[plan], np.zeros(len(group.rates), np.bool_)
-        for partition in range(partitions):
-            if owners[partition] != plans[0, partition]:
-                for replica in (owners[partition], plans[0, partition], group.serving[partition]):
-                    affected[replica] = True
+        owners, affected, those = plans[plan], np.zeros(len(group.rates), np.bool_), base
+        for partition in np.flatnonzero(owners != plans[0]):
+            for replica in (owners[partition], plans[0, partition], group.serving[partition]):
+                affected[replica] = True
         if group.stops_all and (owners != group.owners).any():
             affected[:] = True
-        those = base
         if affected.any():
             some = np.flatnonzero(affected[owners] | affected[group.serving])
-            those = _late_by_replica(events, busy, past, _execution(owners, group, some), grid)
+            those = _late_by_replica(events, busy, past, owners, some, group, grid)
         for replica in range(len(affected)):
             late[:, plan] += (those if affected[replica] else base)[:, :, replica]
     return late
@@ -95,8 +102,8 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
 @compiled
 def late_by_replica(waiting: Floats, paths: Floats, owners: Ints, group: Group, grid: Grid) -> Floats:
     """Return the late events by kind, path and replica: those due from now to `saved_s`, then all."""
-    execution, events = _execution(owners, group, np.arange(len(owners))), _joined(waiting, paths)
-    return _late_by_replica(events, events.sum(axis=2) > 0.0, len(waiting), execution, grid)
+    events = _joined(waiting, paths)
+    return _late_by_replica(events, events.sum(axis=2) > 0.0, len(waiting), owners, np.arange(len(owners)), group, grid)
 
 
 @compiled
@@ -108,121 +115,94 @@ def _joined(waiting: Floats, paths: Floats) -> Floats:
 
 
 @compiled
-def _execution(owners: Ints, group: Group, some: Ints) -> Execution:
-    switch_s, ready_s, release_s = np.zeros(len(owners)), group.in_handover_s.copy(), np.zeros(len(group.rates))
+def _handovers(owners: Ints, group: Group) -> tuple[Floats, Floats]:
+    """Return until when the previous replica serves a partition, and from when its owner does, seconds."""
+    switch_s, ready_s = np.zeros(len(owners)), group.in_handover_s.copy()
     further_s = group.each_s * max(0, owners.max() - group.present)  # new replicas slow each other
-    for partition in range(len(owners)):
+    for partition in np.flatnonzero(owners != group.serving):
         owner = owners[partition]
-        if owner >= 0 and owner != group.serving[partition]:
-            switch_s[partition] = group.starting_s[owner] + (further_s if owner >= group.present else 0.0)
-            ready_s[partition] = max(ready_s[partition], switch_s[partition] + group.pause_s)
+        switch_s[partition] = group.starting_s[owner] + (further_s if owner >= group.present else 0.0)
+        ready_s[partition] = max(ready_s[partition], switch_s[partition] + group.pause_s)
     if group.stops_all and (owners != group.owners).any():
         stop_s = switch_s.max() + group.pause_s
         ready_s = np.maximum(ready_s, np.where(switch_s > 0.0, stop_s, group.pause_s))
-    for partition in some:
-        if owners[partition] >= 0:
-            release_s[owners[partition]] = max(release_s[owners[partition]], ready_s[partition])
-    moving = (owners != group.serving) | (owners < 0) | (ready_s > 0.0)
-    settled, moved, holding = some[~moving[some]], some[moving[some]], np.flatnonzero(release_s > 0.0)
-    return Execution(settled, moved, group.serving, owners, switch_s, release_s, group.rates, holding)
+    return switch_s, ready_s
 
 
 @compiled
-def _late_by_replica(paths: Floats, busy: Flags, past: int, execution: Execution, grid: Grid) -> Floats:
-    """Serve the events of successive slots on each path, or hold them until a handover ends.
+def _late_by_replica(
+    paths: Floats, busy: Flags, past: int, owners: Ints, some: Ints, group: Group, grid: Grid
+) -> Floats:
+    """Serve the events of these partitions slot by slot on each path. The first `past` slots are the waiting events.
 
-    The first `past` slots have the events that wait now. A call for each slot would cost more than its events.
+    A replica begins to serve partitions that it takes over when all of them are ready; until then it holds their
+    events. busy: which slots have events. A call for each slot would cost more than its events.
     """
-    settled, moving, before, owners, switches_s, release_s, rates, holding = execution
-    slot_s, begin_s, target_s, saved_s, extrapolate = grid
-    slots, replicas = paths.shape[1], len(rates)
-    late, more, held = (
-        np.zeros((len(paths), 2, replicas)),
-        np.zeros(replicas),
-        np.zeros((len(holding) and replicas, slots)),
-    )
+    slots, replicas, rates = paths.shape[1], len(group.rates), group.rates
+    switch_s, ready_s = _handovers(owners, group)
+    release_s = np.zeros(replicas)
+    for partition in some:
+        release_s[owners[partition]] = max(release_s[owners[partition]], ready_s[partition])
+    moves = ((owners != group.serving) | (ready_s > 0.0))[some]
+    settled, moving = some[~moves], some[moves]
+    holding = [replica for replica in range(replicas) if release_s[replica] > 0.0]
+    late, more = np.zeros((2, len(paths), replicas)), np.zeros(replicas)
+    held = np.zeros((replicas if holding else 0, slots))
     for path in range(len(paths)):
-        free_s, is_open, following_s = np.zeros(replicas), release_s <= 0.0, 0.0 if len(holding) else np.inf
-        for slot in range(slots):
-            came_s = (slot - past) * slot_s + begin_s
-            at_s = max(0.0, came_s) if slot >= past else 0.0
-            if slot >= past and came_s >= following_s:
-                following_s = _release(late[path], came_s, past, held, free_s, is_open, execution, grid)
-            if not busy[path, slot]:
+        counted, free_s, is_open = late[:, path], np.zeros(replicas), release_s <= 0.0
+        for slot in range(slots + 1):
+            came_s = (slot - past) * grid.slot_s + grid.begin_s if slot < slots else np.inf
+            at_s = max(0.0, came_s)
+            for replica in holding:
+                if is_open[replica] or came_s < release_s[replica]:
+                    continue
+                is_open[replica] = True
+                for earlier in np.flatnonzero(held[replica]):
+                    earlier_s = (earlier - past) * grid.slot_s + grid.begin_s
+                    begin_s = max(release_s[replica], earlier_s)
+                    _serve(counted, free_s, replica, begin_s, held[replica, earlier], earlier_s, rates[replica], grid)
+                held[replica] = 0.0
+            if slot == slots or not busy[path, slot]:
                 continue
             for partition in settled:
                 more[owners[partition]] += paths[path, slot, partition]
             for partition in moving:
                 count, owner = paths[path, slot, partition], owners[partition]
-                if count <= 0.0:
-                    continue
-                previous, switch_s = before[partition], switches_s[partition]
+                before, until_s = group.serving[partition], switch_s[partition]
                 if (
-                    at_s < switch_s
-                    and previous >= 0
-                    and max(at_s, free_s[previous]) + more[previous] / rates[previous] < switch_s
+                    at_s < until_s
+                    and before >= 0
+                    and max(at_s, free_s[before]) + more[before] / rates[before] < until_s
                 ):
-                    more[previous] += count
-                elif owner >= 0 and not is_open[owner]:
-                    held[owner, slot] += count
-                elif owner >= 0:
+                    more[before] += count
+                elif is_open[owner]:
                     more[owner] += count
+                else:
+                    held[owner, slot] += count
             for replica in range(replicas):
                 if more[replica] > 0.0:
-                    due_s = came_s + target_s
-                    free_s[replica], over = _serve(free_s[replica], at_s, more[replica], due_s, rates[replica])
+                    _serve(counted, free_s, replica, at_s, more[replica], came_s, rates[replica], grid)
                     more[replica] = 0.0
-                    if over > 0.0:
-                        late[path, 1, replica] += over
-                        late[path, 0, replica] += over if 0.0 < due_s <= saved_s else 0.0
-        if following_s < np.inf:
-            _release(late[path], np.inf, past, held, free_s, is_open, execution, grid)
-        if extrapolate:
-            _extrapolate(late[path], paths[path, past:], free_s, execution, grid)
-    return late.transpose(1, 0, 2)
+        if grid.extrapolate:  # later arrivals are late, too, until the queue at the end of the path is served
+            end_s, load = (slots - past) * grid.slot_s, np.zeros(replicas)
+            for partition in some:
+                load[owners[partition]] += paths[path, past:, partition].sum() / end_s
+            for replica in range(replicas):
+                behind_s = max(0.0, free_s[replica] - end_s - grid.target_s)
+                counted[1, replica] += load[replica] * behind_s / max(0.05, 1.0 - load[replica] / rates[replica])
+    return late
 
 
 @compiled
-def _release(
-    late: Floats, until_s: float, past: int, held: Floats, free_s: Floats, is_open: Flags, plan: Execution, grid: Grid
-) -> float:
-    """Serve the events that waited for a handover that ends until then, oldest first. Return when the next one ends."""
-    following_s = np.inf
-    for replica in plan.holding:
-        release_s, rate = plan.release_s[replica], plan.rates[replica]
-        if release_s > until_s:
-            following_s = min(following_s, release_s)
-        for slot in range(0 if is_open[replica] or release_s > until_s else held.shape[1]):
-            if held[replica, slot] > 0.0:
-                came_s = (slot - past) * grid.slot_s + grid.begin_s
-                at_s, due_s = max(release_s, came_s), came_s + grid.target_s
-                free_s[replica], over = _serve(free_s[replica], at_s, held[replica, slot], due_s, rate)
-                late[1, replica] += over
-                late[0, replica] += over if 0.0 < due_s <= grid.saved_s else 0.0
-                held[replica, slot] = 0.0
-        is_open[replica] = release_s <= until_s
-    return following_s
-
-
-@compiled
-def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float) -> tuple[float, float]:
-    """Return when a replica has served these events, and how many of them are late. free_s: when it has the others."""
-    done_s = max(free_s, at_s) + events / rate
-    return done_s, min(events, max(0.0, (done_s - due_s) * rate))
-
-
-@compiled
-def _extrapolate(late: Floats, path: Floats, free_s: Floats, execution: Execution, grid: Grid) -> None:
-    """Add the later arrivals that are late because of the queue at the end of the path, until it is served."""
-    end_s, load = len(path) * grid.slot_s, np.zeros(len(free_s))
-    for some in (execution.settled, execution.moving):
-        for partition in some:
-            if execution.owners[partition] >= 0:
-                load[execution.owners[partition]] += path[:, partition].sum() / end_s
-    for replica in range(len(free_s)):
-        behind_s = free_s[replica] - end_s - grid.target_s
-        if behind_s > 0.0:
-            late[1, replica] += load[replica] * behind_s / max(0.05, 1.0 - load[replica] / execution.rates[replica])
+def _serve(
+    late: Floats, free_s: Floats, replica: int, at_s: float, events: float, came_s: float, rate: float, grid: Grid
+) -> None:
+    """Serve events that arrived at `came_s`, from `at_s` on or once the replica is free. Count those that are late."""
+    free_s[replica] = max(free_s[replica], at_s) + events / rate
+    due_s = came_s + grid.target_s
+    over = min(events, max(0.0, (free_s[replica] - due_s) * rate))
+    late[1, replica] += over
+    late[0, replica] += over if 0.0 < due_s <= grid.saved_s else 0.0
 
 
 @compiled

@@ -59,12 +59,12 @@ def packed(fields: object) -> str:
 def test_a_damaged_comparison_is_one_line() -> None:
     tick = changes()[0]
     fields = msgspec.msgpack.decode(zlib.decompress(b64decode(tick.comparison)))
-    fields[0][1] += 1000  # more replicas are present than have rates
+    fields[0][0][7] += 1000  # more replicas are present than have rates
     wrong = packed(fields)
     bomb = b64encode(zlib.compress(bytes(10 * MAX_BYTES))).decode()
     for text in ("?", tick.comparison[:-40], wrong, bomb):
         (shown,) = [line for line in lines(explained([tick])[0], 1, text) if "why not" in line]
         assert "cannot be repeated" in shown
-    fields[0][1] -= 1000
-    fields[0][6] = 0.0
+    fields[0][0][7] -= 1000
+    fields[0][4] = 0.0
     assert compare_again(packed(fields), 1).startswith("the comparison in the journal is damaged (")

@@ -1,6 +1,7 @@
 """Ticks follow the schedule of the wall clock, and the warm-up takes a policy up and down."""
 
 from itertools import pairwise
+from threading import Event
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from live_fakes import FakeClock
 
 from autoscaler.live.composition import policy_config_of
-from autoscaler.live.loop import MAX_WARM_UP_TICKS, Loop, next_tick_s, warm_up_policy
+from autoscaler.live.loop import MAX_WARM_UP_TICKS, Loop, next_tick_s, run_beside, warm_up_policy
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.policies.registry import POLICIES
@@ -80,6 +81,18 @@ class TestLoop:
 
 NEED_SCHEDULES = {"clairvoyant", "overprovisioned"}
 """Policies that need a schedule."""
+
+
+def test_steps_are_taken_while_the_policy_is_compiled() -> None:
+    steps, is_ended = list[bool](), Event()
+
+    def step() -> None:
+        steps.append(is_ended.is_set())
+        if len(steps) == 3:
+            is_ended.set()
+
+    run_beside(lambda: is_ended.wait(10), step)
+    assert steps[:3] == [False] * 3
 
 
 class RecordingPolicy:

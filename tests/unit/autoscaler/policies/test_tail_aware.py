@@ -9,7 +9,7 @@ import pytest
 from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings
-from autoscaler.policies.tail_aware import forecast
+from autoscaler.policies.tail_aware import arrivals
 from autoscaler.policies.tail_aware.memory import ServiceRateCorrection
 from autoscaler.ports import Policy, urgent_of
 from autoscaler.simulator.arrivals import Arrivals, Workload
@@ -59,7 +59,7 @@ def in_sla(run: Run) -> float:
 
 
 def test_a_very_large_group_is_planned_by_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecast, "MAX_CELLS", 1)
+    monkeypatch.setattr(arrivals, "MAX_CELLS", 1)
     assert in_sla(simulated(evenly([100] * 30))) == 1.0
 
 

@@ -8,8 +8,7 @@ from unit.autoscaler.builders import seen
 
 from autoscaler.model import GroupObservation, RecentArrivals
 from autoscaler.policies.registry import make_policy
-from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
-from autoscaler.policies.tail_aware.forecast import Ensemble
+from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Ensemble
 from autoscaler.policies.tail_aware.queues import backlogs
 from autoscaler.ports import urgent_of
 

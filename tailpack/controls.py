@@ -19,7 +19,6 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.holds import Direction, Hold
 from contracts.pages import Answer, http_error, not_found
-from contracts.plan import plan_key
 from contracts.topics import Group, Topic, qualified
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.faults import BURST, HOT_KEY
@@ -107,7 +106,7 @@ class Controls:
     def _pause(self, *, is_paused: bool) -> str:
         direction = Direction.ALL if is_paused else Direction.NONE
         names = (qualified(self._connection.namespace, one) for one in (Group.PAYMENT, Topic.PAYMENTS_REQUESTED))
-        self._hold = write_hold(self._connection, *names, direction, PAUSE_S, "on the live page")
+        self._hold = write_hold(self._connection, *names, direction, PAUSE_S, reason="on the live page")
         return "paused the autoscaler" if is_paused else "resumed the autoscaler"
 
     def _change_load(self, action: str, value: float, from_s: int) -> str:

@@ -145,7 +145,7 @@ def _write(config: Path | None, direction: Direction, duration: str, reason: str
     if direction is Direction.PIN and (replicas < least or 0 < most < replicas):
         raise TailpackError(f"{replicas} is outside of min_replicas and max_replicas: {least} to {most or '…'}")
     group, topic = settings.group_in(connection.namespace), settings.topic_in(connection.namespace)
-    hold = write_hold(connection, group, topic, direction, for_s, reason, replicas)
+    hold = write_hold(connection, group, topic, direction, for_s, reason=reason, replicas=replicas)
     typer.echo(f"{group}: {hold if direction is not Direction.NONE else 'resumed'}")
 
 
@@ -157,7 +157,14 @@ def _user() -> str:
 
 
 def write_hold(
-    connection: "Connection", group: str, topic: str, direction: Direction, for_s: float, reason: str, replicas: int = 0
+    connection: "Connection",
+    group: str,
+    topic: str,
+    direction: Direction,
+    for_s: float,
+    *,
+    reason: str,
+    replicas: int = 0,
 ) -> Hold:
     """Write and return a hold of this group; the brokers have stored it. Raises TailpackError."""
     import msgspec  # noqa: PLC0415

@@ -125,7 +125,7 @@ def test_act_is_changed_while_the_autoscaler_runs_and_a_plan_is_left_whole(kafka
         command("pause", "--act", "propose")
         problem("is not carried out")
         acting("On")
-        write(auto, Hold(at_us=1, direction=Direction.OFF, until_us=now_us() + 4_000_000), is_order=True)
+        write(auto, Hold(at_us=1, direction=Direction.OFF, until_us=now_us() + 20_000_000), is_order=True)
         acting("Off")
         acting("On")
         assert auto.pids() == now

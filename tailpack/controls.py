@@ -105,8 +105,8 @@ class Controls:
 
     def _pause(self, *, is_paused: bool) -> str:
         direction = Direction.ALL if is_paused else Direction.NONE
-        names = (qualified(self._connection.namespace, one) for one in (Group.PAYMENT, Topic.PAYMENTS_REQUESTED))
-        self._hold = write_hold(self._connection, *names, direction, PAUSE_S, reason="on the live page")
+        group, topic = (qualified(self._connection.namespace, one) for one in (Group.PAYMENT, Topic.PAYMENTS_REQUESTED))
+        self._hold = write_hold(self._connection, group, topic, direction, PAUSE_S, reason="on the live page")
         return "paused the autoscaler" if is_paused else "resumed the autoscaler"
 
     def _change_load(self, action: str, value: float, from_s: int) -> str:

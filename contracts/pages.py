@@ -66,8 +66,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     timeout = REQUEST_DEADLINE_S
 
-    def __init__(self, respond: Respond, request: Any, client_address: Any, server: Any) -> None:
-        self._respond = respond
+    def __init__(self, respond: Respond, act: Act | None, request: Any, client_address: Any, server: Any) -> None:
+        self._respond, self._act = respond, act
         self._server: WebServer = server
         super().__init__(request, client_address, server)
 
@@ -75,8 +75,8 @@ class _Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         if self.command in ("GET", "HEAD"):
             answer = self._respond(unquote(path), query)
-        elif self.command == "POST" and self._server.act is not None:
-            answer = self._act(self._server.act, unquote(path))
+        elif self.command == "POST" and self._act is not None:
+            answer = self._post(self._act, unquote(path))
         else:
             answer = http_error("405 Method Not Allowed", f"{self.command} is not supported; all pages are read-only")
         if answer.stream is not None and self.command == "GET":
@@ -88,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(answer.body)
 
-    def _act(self, act: Act, path: str) -> Answer:
+    def _post(self, act: Act, path: str) -> Answer:
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch("[0-9]{1,9}", length) or int(length) > MAX_BODY:
             return http_error("413 Content Too Large", f"Content-Length: must be at most {MAX_BODY}")
@@ -134,10 +134,9 @@ class WebServer(socketserver.ThreadingTCPServer):
 
     def __init__(self, respond: Respond, port: int, host: str = "127.0.0.1", act: Act | None = None) -> None:
         """Bind the port; 0 takes any free port. act: answers POST; None: refused. Raises PortTakenError."""
-        self.act = act
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            super().__init__((host, port), partial(_Handler, respond))
+            super().__init__((host, port), partial(_Handler, respond, act))
         except OSError as why:
             taken = f"port {port} is taken; set TAILPACK_HTTP_PORT to a free one"
             other = f"cannot listen on {host}:{port} ({why.strerror}); set TAILPACK_HTTP_HOST and TAILPACK_HTTP_PORT"

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from autoscaler.live.web import PAGES, Source, respond
 from contracts.events import MAX_ORDER_BYTES
-from contracts.pages import _Handler
+from contracts.pages import _Handler, http_error
 from fuzz_suite.events import ORDER
 from fuzz_suite.inputs import CARD, NOW_US, Inputs
 from services.order.http import MAX_REQUEST_AGE_US, OrdersApi, _intended_us
@@ -61,7 +61,7 @@ class Pages(Inputs):
         with client, server:
             client.sendall(self._spliced(data) if self._chance.random() < 0.5 else data)
             client.shutdown(socket.SHUT_WR)
-            _Handler(self._respond, server, ("", 0), None)
+            _Handler(self._respond, lambda *_: http_error("403 Forbidden", "no token"), server, ("", 0), None)
 
     def order_interface(self) -> None:
         """Every request gets an answer without a card number."""

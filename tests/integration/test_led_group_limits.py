@@ -23,6 +23,7 @@ from autoscaler.live.foreign.coordinator import Coordinator
 from autoscaler.live.foreign.inspection import inspect
 from contracts.connection import Connection
 from contracts.preflight import PreflightError
+from contracts.requests import request_kind
 from contracts.topics import ScaledGroup
 from tailpack.local import acls
 
@@ -79,7 +80,7 @@ def test_groups_of_connect_and_of_streams_are_refused_in_one_line(kafka, namespa
 
 _NAME, _LIST, _TAGS = CompactString("utf-8"), CompactArray(Int8), ("tags", TaggedFields)
 _NAMES = CompactArray(_NAME)
-STREAMS_BEAT = wire._struct(  # the heartbeat of KIP-1071, by which an application joins with its topology
+STREAMS_BEAT = request_kind(  # the heartbeat of KIP-1071, by which an application joins with its topology
     88, 0,
     Schema(
         ("group", _NAME), ("member", _NAME), ("epoch", Int32), ("endpoint_epoch", Int32), ("instance", _NAME),

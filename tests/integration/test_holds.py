@@ -118,16 +118,16 @@ def test_act_is_changed_while_the_autoscaler_runs_and_a_plan_is_left_whole(kafka
         assert (auto.pids(), len(auto.plans())) == (left, len(plans)), "nothing was done while it was off"
 
         assert "act = on" in command("resume", "--act", "on")
-        acting("On")
+        acting("Pinned")
         wait_for(lambda: len(auto.plans()[-1].replicas) == 3 == len(auto.pids()), "the pin")
         now = auto.pids()
         assert [name for name in left if now[name] != left[name]] == ["payment-0"], "the others were adopted"
         command("pause", "--act", "propose")
         problem("is not carried out")
-        acting("On")
+        acting("Pinned")
         write(auto, Hold(at_us=1, direction=Direction.OFF, until_us=now_us() + 20_000_000), is_order=True)
         acting("Off")
-        acting("On")
+        acting("Pinned")
         assert auto.pids() == now
 
 

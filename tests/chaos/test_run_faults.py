@@ -50,7 +50,7 @@ def test_a_service_a_replica_and_the_autoscaler_are_killed_in_mid_run(run: LiveR
     run.wait_for_second(6)
     run.child("services.payment").kill()
     run.wait_for_second(8)
-    replicas = {one.pid for one in run.family() if "services.payment" in one.cmdline()}
+    replicas = {one.pid for one in run.running("services.payment")}
     run.child("autoscaler.live").kill()
     assert all(psutil.pid_exists(pid) for pid in replicas), "replicas outlive the autoscaler, with the plan in force"
     assert_exactly_once(run)

@@ -37,15 +37,15 @@ class LiveRun:
 
     def child(self, module: str) -> psutil.Process:
         """Return the process that runs `module`, e.g. autoscaler.live."""
+        return wait_for(lambda: next(iter(self.running(module)), None), f"a process of {module}")
 
-        def find() -> psutil.Process | None:
-            for child in psutil.Process(self.process.pid).children(recursive=True):
-                with suppress(psutil.Error):  # one that has just ended, such as git or `java -version`
-                    if module in child.cmdline():
-                        return child
-            return None
-
-        return wait_for(find, f"a process of {module}")
+    def running(self, module: str) -> list[psutil.Process]:
+        """Return all processes that run `module`."""
+        found = []
+        for child in self.family():
+            with suppress(psutil.Error):  # one that has just ended, such as git or `java -version`
+                found += [child] if module in child.cmdline() else []
+        return found
 
     def family(self) -> list[psutil.Process]:
         """Return all processes that the run has started."""

@@ -52,7 +52,7 @@ class Job:
     def __init__(self, spec: LoadSpec, connection: Connection, settings: DriverSettings, *, settled: Settled) -> None:
         self._spec, self._settings = spec, settings
         self._columns: list[Any] = []
-        """Of each scheduled event: intended time, partition, key, send time, is unreadable, is sent twice."""
+        """Each array has a value for each event: intended time (µs), partition, key, send time, unreadable, twice."""
         self._plan(0)
         self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
         topic, self._partitions = orders.input_topic(spec)

@@ -61,6 +61,11 @@ class LiveGroup:
         """Rebalance time (t_r) that policies assume, seconds."""
         return self._rebalance_time.planned_s()
 
+    @property
+    def stops_all(self) -> bool:
+        """Whether each plan stops the whole group for a rebalance."""
+        return not self._settings.runtime and self._settings.rebalance_protocol is RebalanceProtocol.EAGER
+
     def page(self) -> dict[str, Any]:
         """Return the data of the page about the plan."""
         intent, learned = self._publisher.intent, self._rebalance_time
@@ -138,7 +143,7 @@ class LiveGroup:
             overhead_s=self._settings.overhead_s,
             startup_s=self._settings.startup_s,
             commit_age_s=self._settings.commit_age_s,
-            stops_all=not self._settings.runtime and self._settings.rebalance_protocol is RebalanceProtocol.EAGER,
+            stops_all=self.stops_all,
             recent=self._loads.recent,
             late_of_removed_replicas=late,
         )
@@ -173,7 +178,7 @@ class LiveGroup:
         if self._publisher.intent is None:
             return
         self._place_new_partitions(self._publisher.intent.plan)
-        self._publisher.publish_if_due(self._reports.recent())
+        self._publisher.publish_if_due(self._reports.recent(), stops_all=self.stops_all)
         named = () if self._publisher.in_force is None else self._publisher.in_force.replicas
         for name in self._scaler.requested:
             if name not in named and name not in self._publisher.intent.plan.replicas:

@@ -34,7 +34,8 @@ TICKS_WITHOUT_DATA: Final = counter("tailpack_ticks_without_data_total", "ticks"
 PLANS: Final = counter(
     "tailpack_plans_total",
     "plans",
-    "Plans written; `repair`: without a decision, `repeat`: not adopted, `count`: new count for KEDA or an HPA",
+    "Plans written; `part`: others still start, `repair`: a death or failed start, `repeat`: not adopted, "
+    "`count`: new count for KEDA or an HPA",
     "action",
 )
 PAUSED: Final = gauge("tailpack_paused", "", "1: an operator paused this, or `pin`, or ordered `act`", "direction")

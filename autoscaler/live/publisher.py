@@ -1,6 +1,6 @@
-"""The publisher: writes the intended plan as soon as it is feasible, and journals it."""
+"""The publisher: writes what is feasible of the intended plan, as soon as it is, and journals it."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -16,6 +16,8 @@ from contracts.progress import Progress
 
 ACTION_REPAIR: Final = "repair"
 """Action of a plan without a decision: a replica died, could not start, or is ready again."""
+ACTION_PART: Final = "part"
+"""Action of a plan for the replicas that are ready, while others of the intended plan still start."""
 ACTION_COUNT: Final = "count"
 """Action of a plan that changes only the replica count that KEDA or an HPA is to start."""
 ACTION_REPEAT: Final = "repeat"
@@ -68,8 +70,8 @@ class Publisher:
         self.log, self._scaler, self._record, self._clock = log, scaler, record, clock
         self._adoption, self._report_problem, self._grace_s = adoption, report_problem, grace_s
         self._write_after_s, self._unwritten = 0.0, ""
-        self._feasible: tuple[Plan, Collection[str], Plan | None] | None = None
-        """The last plan wanted, the replicas that were able to serve, and the feasible part of the plan."""
+        self._feasible: tuple[tuple[object, ...], Plan | None] = (), None
+        """From what the feasible part of the intended plan was made, and that part."""
         self.intent: Intent | None = None
         """The intended plan. It equals the plan in force once it was written completely."""
 
@@ -82,10 +84,13 @@ class Publisher:
         """Replace the intended plan."""
         self.intent = Intent(plan, action, reason)
 
-    def publish_if_due(self, reports: Collection[Progress]) -> None:
-        """Write the intended plan when all its replicas are ready. If one is absent, write the plan without it.
+    def publish_if_due(self, reports: Collection[Progress], *, stops_all: bool = False) -> None:
+        """Write what is feasible of the intended plan, if it is not in force.
 
-        reports: recent reports. The new epoch is above all possible epochs in them. Raises FencedError.
+        A replica gets its partitions once it is ready. Until then their present owners keep them; a replica that has
+        died or fails to start is left out. The first plan waits for all its replicas. stops_all: each plan stops the
+        whole group, so a part of a plan waits for a new replica. reports: recent reports. The new epoch is above all
+        possible epochs in them. Raises FencedError.
         """
         epochs = {report.replica: report.assigned_epoch for report in reports if self._scaler.is_ready(report.replica)}
         self._adoption.observe(self.in_force, epochs)
@@ -96,7 +101,7 @@ class Publisher:
         intent, before = self.intent, self.in_force
         if intent is None or self._clock() < self._write_after_s:
             return
-        due = self._due(intent) or self._recount(intent) or self._repetition()
+        due = self._due(intent, stops_all=stops_all) or self._recount(intent) or self._repetition()
         if due is None:
             return
         self.log.stay_above(max((report.epoch for report in reports if report.epoch <= highest), default=0))
@@ -123,29 +128,38 @@ class Publisher:
             )
         )
 
-    def _due(self, intent: Intent) -> _DuePlan | None:
+    def _due(self, intent: Intent, *, stops_all: bool) -> _DuePlan | None:
+        found, scaler, evictions = self.in_force, self._scaler, tuple(self._scaler.evictions)
         names = intent.plan.replicas
-        ready = {name for name in names if self._scaler.is_ready(name)}
+        ready = frozenset(name for name in names if scaler.is_ready(name))
         awaited = [name for name in names if self._awaited(name)] if ready else []
-        evictions = tuple(self._scaler.evictions)
         complete = len(ready) == intent.plan.count
-        urgent = bool(evictions) or any(self._scaler.is_absent(name) for name in names)
-        plan = self._feasible_part(intent.plan, ready.union(awaited)) if complete or urgent else None
-        found = self.in_force
+        is_repair = bool(evictions) or any(scaler.is_absent(name) for name in names)
+        if not (complete or is_repair) and (found is None or (stops_all and ready.issubset(found.replicas))):
+            return None
+        plan = self._feasible_part(intent.plan, ready.union(awaited))
         current = found and (set(found.replicas), found.assignment)
         if plan is None or (not evictions and current == (set(plan.replicas), plan.assignment)):
             return None
         grace_s = self._grace_s if awaited else 0.0
         if complete and not intent.was_in_force:
             return _DuePlan(plan, intent.action, intent.reason, evictions, grace_s, is_complete=True)
+        if not complete and not is_repair:
+            starting = ", ".join(name for name in names if name not in ready)
+            reason = f"until {starting} can serve, the present owners keep the partitions"
+            return _DuePlan(plan, ACTION_PART, reason, evictions, grace_s)
         reason = _why_partial(intent.plan, plan.replicas, awaited, evictions)
         return _DuePlan(plan, ACTION_REPAIR, reason, evictions, grace_s, is_complete=complete)
 
-    def _feasible_part(self, wanted: Plan, able: Collection[str]) -> Plan | None:
+    def _feasible_part(self, wanted: Plan, able: frozenset[str]) -> Plan | None:
         """Return `feasible_plan`. Every step needs it, and it takes milliseconds with thousands of partitions."""
-        if self._feasible is None or self._feasible[0] is not wanted or self._feasible[1] != able:
-            self._feasible = wanted, able, feasible_plan(wanted, able)
-        return self._feasible[2]
+        found, scaler = self.in_force, self._scaler
+        known = {*scaler.requested}.intersection(found.replicas if found else ())
+        present = frozenset(name for name in known if not scaler.is_absent(name))
+        made_from = wanted, able, present, found and found.epoch
+        if self._feasible[0] != made_from:
+            self._feasible = made_from, feasible_plan(wanted, able, present, (found and found.assignment) or {})
+        return self._feasible[1]
 
     def _recount(self, intent: Intent) -> _DuePlan | None:
         """Return the plan in force with a new replica count, if KEDA or an HPA starts the replicas.
@@ -156,7 +170,8 @@ class Publisher:
         if found is not None:
             plan = Plan(found.replicas, found.assignment) if found.count != max(wanted, len(found.replicas)) else None
         else:
-            plan = feasible_plan(intent.plan, {name for name in intent.plan.replicas if self._scaler.is_ready(name)})
+            ready = frozenset(name for name in intent.plan.replicas if self._scaler.is_ready(name))
+            plan = feasible_plan(intent.plan, ready, frozenset(), {})
         if not wanted or plan is None:
             return None
         evictions, grace_s = (found.evictions, found.grace_s) if found else ((), 0.0)
@@ -175,10 +190,26 @@ class Publisher:
         return named and died_s is not None and self._clock() - died_s < self._grace_s
 
 
-def feasible_plan(wanted: Plan, able: Collection[str]) -> Plan | None:
-    """Return `wanted` without the replicas that are not in `able`; None: no replica remains."""
-    names = tuple(name for name in wanted.replicas if name in able)
-    return complete_plan(wanted, names, wanted.assignment or ()) if names else None
+def feasible_plan(
+    wanted: Plan, able: frozenset[str], present: frozenset[str], owners: Mapping[int, str]
+) -> Plan | None:
+    """Return the part of `wanted` that its replicas in `able` can serve; None: there is none.
+
+    present: replicas of the plan in force that are not known to be gone. owners: owners in that plan. A partition of a
+    replica that is not in `able` stays with its present owner.
+    """
+    if able.isdisjoint(wanted.replicas):
+        return None
+    names = [name for name in wanted.replicas if name in able or name in present]
+    if wanted.assignment is None:
+        return Plan(tuple(dict.fromkeys([*names, *sorted(present if len(able) < wanted.count else ())])), None)
+    kept = {
+        partition: owners[partition]
+        for partition, owner in wanted.assignment.items()
+        if owner not in able and owners.get(partition) in present
+    }
+    plan = Plan(wanted.replicas, dict(wanted.assignment) | kept)
+    return complete_plan(plan, tuple(dict.fromkeys([*names, *kept.values()])), wanted.assignment)
 
 
 def complete_plan(plan: Plan, names: tuple[str, ...], partitions: Collection[int]) -> Plan:

@@ -17,6 +17,7 @@ from autoscaler.model import Action, Decision, Plan
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged
 from contracts.plan import PlanRecord
 from contracts.progress import ReplicaState
+from contracts.rebalance_protocol import RebalanceProtocol
 
 PARTITIONS = 4
 HALVES = {0: "payment-0", 1: "payment-1", 2: "payment-0", 3: "payment-1"}
@@ -35,6 +36,7 @@ class GroupWorld:
         learn: bool = True,
         joins_warm: bool = False,
         places_itself: bool = False,
+        stops_all: bool = False,
     ) -> None:
         self.clock = FakeClock()
         self.launcher = FakeLauncher(self.clock)
@@ -55,7 +57,11 @@ class GroupWorld:
         )
         plain = AutoscalerSettings(policy="static", state_dir="unused", overhead_s=0, startup_s=0, commit_age_s=0)
         self.group = LiveGroup(
-            replace(plain, runtime="kip848" if places_itself else ""),
+            replace(
+                plain,
+                runtime="kip848" if places_itself else "",
+                rebalance_protocol=RebalanceProtocol.EAGER if stops_all else RebalanceProtocol.INCREMENTAL,
+            ),
             loads=self.loads,  # type: ignore[arg-type]
             reports=self.reports,  # type: ignore[arg-type]
             publisher=Publisher(

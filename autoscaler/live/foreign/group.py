@@ -35,8 +35,12 @@ class LedGroup(LiveGroup):
         seen = super().observe()
         self._led.learn(seen.at_s, seen.partitions)
         commit_age_s = max(seen.commit_age_s, self._leader.commits.age_s)
-        stops_all = self._leader.view.protocol not in COOPERATIVE
-        return replace(seen, stops_all=stops_all, commit_age_s=commit_age_s)
+        return replace(seen, commit_age_s=commit_age_s)
+
+    @property
+    def stops_all(self) -> bool:
+        """Whether a rebalance stops all members: the eager protocol does."""
+        return self._leader.view.protocol not in COOPERATIVE
 
     @property
     def leads(self) -> bool:

@@ -51,6 +51,19 @@ def test_unchanged_consumers_obey_every_plan_and_serve_each_event_once(kind, pla
         assert not repeated, "each client commits when its partitions are revoked"
 
 
+def test_a_started_replica_gets_its_partitions_in_the_rebalance_that_admits_it(kafka, namespace, tmp_path, monkeypatch):
+    monkeypatch.setattr("autoscaler.live.foreign.leader.PLAN_WAIT_S", DEADLINE_S)
+    with ForeignGroup(kafka, namespace, tmp_path / "group", "librdkafka") as group, leading(group) as leader:
+        group.start(NAMES[0])
+        wait_for(lambda: leader.view.members, "the first member")
+        assert carried_out(leader, group, plan(1, dict.fromkeys(range(group.partitions), NAMES[0])))
+        before = leader.view.generation
+        group.start(NAMES[1])
+        wait_for(lambda: len(leader.view.members) == 2, "the second member", every_s=0.01)
+        assert carried_out(leader, group, plan(2, {number: NAMES[number % 2] for number in range(group.partitions)}))
+        assert leader.view.generation == before + 1
+
+
 @pytest.fixture(params=["led", "assigned"])
 def planned_group(request: pytest.FixtureRequest, namespace: str, tmp_path: Path) -> tuple[ForeignGroup, str]:
     """A group whose consumers the autoscaler starts, and its setting `consumers`."""

@@ -4,6 +4,7 @@ The membership is static. A restart within the session keeps the leadership and 
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -20,6 +21,9 @@ from contracts.clock import monotonic_s
 FOLLOW_UP_S: Final = 0.05
 """Wait before the rebalance that assigns partitions pending revocation. It grows with each further rebalance."""
 SIGN_OF_LIFE_S: Final = 1.0
+PLAN_WAIT_S: Final = 0.15
+"""How long a rebalance that admits a started replica waits for the plan that gives it partitions. The plan would
+otherwise stop the group once more."""
 SLOW_REBALANCE_S: Final = 10.0
 """A rebalance that lasts at least this long is reported."""
 FENCED_INSTANCE_ID: Final = 82
@@ -156,6 +160,7 @@ class Leader(Membership):
         self._due.clear()
         if self._follow_up is not None:
             self._follow_up.cancel()
+        await self._await_plan(members)
         (plan, replicas), protocol = self._given, joined.group_protocol
         given, withheld = self._assign(plan, replicas, members, is_cooperative=protocol in COOPERATIVE)
         packed = [(id_, wire.pack_assignment(given.get(id_, {}))) for id_ in (self._member, *given)]
@@ -185,6 +190,18 @@ class Leader(Membership):
             if self._given != (plan, replicas):  # it changed while the answer to SYNC was awaited
                 self._compare()
         return generation
+
+    async def _await_plan(self, members: Sequence[Member]) -> None:
+        """If members of a replica have joined that the plan does not name, show them, and wait for the next plan."""
+        (plan, replicas), known = self._given, {member.id for member in self.view.members}
+        joined = replicas.by_name(member for member in members if member.id not in known)
+        if plan is None or self._withheld_s or not {*joined} - {"", *plan.replicas}:
+            return
+        self.view = replace(self.view, seen_s=monotonic_s(), members=tuple(members))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PLAN_WAIT_S):
+                await self._due.wait()
+        self._due.clear()
 
     def _assign(self, *values: Any, is_cooperative: bool = False) -> tuple[dict[str, Partitions], int]:
         known: dict[str, Any] = {"topic": self._topic, "counts": self._counts, "previous": self.view.places}

@@ -88,9 +88,9 @@ class Publisher:
         """Write what is feasible of the intended plan, if it is not in force.
 
         A replica gets its partitions once it is ready. Until then their present owners keep them; a replica that has
-        died or fails to start is left out. The first plan waits for all its replicas. stops_all: each plan stops the
-        whole group, so a part of a plan waits for a new replica. reports: recent reports. The new epoch is above all
-        possible epochs in them. Raises FencedError.
+        died or fails to start is left out. The first plan waits for all its replicas. A plan without owners waits for
+        a new replica, and so does each plan if stops_all: a rebalance stops the whole group. reports: recent reports.
+        The new epoch is above all possible epochs in them. Raises FencedError.
         """
         epochs = {report.replica: report.assigned_epoch for report in reports if self._scaler.is_ready(report.replica)}
         self._adoption.observe(self.in_force, epochs)
@@ -135,7 +135,8 @@ class Publisher:
         awaited = [name for name in names if self._awaited(name)] if ready else []
         complete = len(ready) == intent.plan.count
         is_repair = bool(evictions) or any(scaler.is_absent(name) for name in names)
-        if not (complete or is_repair) and (found is None or (stops_all and ready.issubset(found.replicas))):
+        awaits_new = stops_all or intent.plan.assignment is None
+        if not (complete or is_repair) and (found is None or (awaits_new and ready.issubset(found.replicas))):
             return None
         plan = self._feasible_part(intent.plan, ready.union(awaited))
         current = found and (set(found.replicas), found.assignment)

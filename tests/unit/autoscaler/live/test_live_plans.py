@@ -62,6 +62,17 @@ def test_a_group_that_each_plan_stops_moves_nothing_before_a_new_replica_is_read
     assert world.plans()[-1] == ("part", names[:3], EACH | {3: "payment-1"})
 
 
+def test_a_plan_without_owners_names_each_replica_once_it_is_ready() -> None:
+    world = started(1)
+    names = ("payment-0", "payment-1", "payment-2")
+    world.decide(Action.UP, names, None)
+    assert len(world.plans()) == 1
+    world.report("payment-2", ReplicaState.WARM)
+    assert world.plans()[-1] == ("part", ("payment-0", "payment-2"), None)
+    world.report("payment-1", ReplicaState.WARM)
+    assert world.plans()[-1] == ("up", names, None)
+
+
 @st.composite
 def wanted(draw: st.DrawFn) -> Plan:
     replicas = tuple(draw(names))

@@ -67,8 +67,8 @@ DEMO_PEAK: Final = 112
 DEMO_SHAPE: Final = (
     (0, 1 / 8), (16, 1 / 8),    # calm, one replica
     (36, 6 / 7), (54, 6 / 7),   # ramp, surge
-    (62, 1 / 4), (74, 1 / 4),   # dip
-    (78, 1), (90, 1),           # spike, four seconds from bottom to top
+    (62, 1 / 4), (71, 1 / 4),   # dip
+    (79, 1), (90, 1),           # spike; two replicas that start at once on two busy cores take 1.3 s
     (96, 1 / 8), (120, 1 / 8),  # calm again, long enough to scale down to one
 )  # fmt: skip
 

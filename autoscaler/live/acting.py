@@ -156,8 +156,8 @@ def keep_owners(
 
     with closing(launcher):
         found = [orphan for orphan in launcher.find_orphans() if orphan.instance.exit() is None]
+    plan = read_plans(connection, settings, DEADLINE_S).newest
     leader = LedReports(connection, replace(settings, take_over="wait"), notify).leader
-    running = Replicas({orphan.name: orphan.instance.address for orphan in found})
-    leader.carry_out(read_plans(connection, settings, DEADLINE_S).newest, running)
+    leader.carry_out(plan, Replicas({orphan.name: orphan.instance.address for orphan in found}))
     leader.start()
     return leader

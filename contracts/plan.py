@@ -9,6 +9,7 @@ from contracts.fields import MAX_EPOCH, Count, Moment, Name, Names, Partition, R
 
 PLAN_VERSION: Final = 1
 ASSIGNOR: Final = "plan"  # name of the assignor by which the members of a group agree to follow plans
+PLANNER: Final = "tailpack-planner"  # client id and instance id of the autoscaler in a group; a second one replaces it
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True):

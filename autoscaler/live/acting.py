@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import STEP_S
 from autoscaler.live.metrics import PLAN_ADOPTION, Metrics
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.plan_log import PlanLog
+from autoscaler.live.plan_log import PlanLog, read_plans
 from autoscaler.live.problems import Problems
 from autoscaler.live.progress_reader import PlanAdoption, ProgressReader
 from autoscaler.live.publisher import Publisher
@@ -140,3 +141,23 @@ class Acting:
         if leave and self._settings.is_foreign:
             self._reports.close(leave=True)
         self._reports.close()
+
+
+def keep_owners(
+    connection: Connection, settings: AutoscalerSettings, launcher: Launcher, notify: Callable[[str], None]
+) -> Any:
+    """Lead a group of other consumers by the plan in force, and do nothing else. Return the membership, to be closed.
+
+    The partitions of a replica that dies go to the others once its session has ended. launcher: is read and closed.
+    Raises PlanNotWrittenError and LauncherError.
+    """
+    from autoscaler.live.foreign.members import Replicas  # noqa: PLC0415  as above
+    from autoscaler.live.foreign.reports import LedReports  # noqa: PLC0415
+
+    with closing(launcher):
+        found = [orphan for orphan in launcher.find_orphans() if orphan.instance.exit() is None]
+    plan = read_plans(connection, settings, DEADLINE_S).newest
+    leader = LedReports(connection, replace(settings, take_over="wait"), notify).leader
+    leader.carry_out(plan, Replicas({orphan.name: orphan.instance.address for orphan in found}))
+    leader.start()
+    return leader

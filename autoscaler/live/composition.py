@@ -36,7 +36,7 @@ from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.holds import Hold
+from contracts.holds import Direction, Hold
 from contracts.journal import JournalEntry
 from contracts.topics import Topic
 from contracts.waiting import Stop
@@ -81,6 +81,8 @@ class StartupConfig:
     policy: Policy
     environ: Mapping[str, str]
     """Environment of the replicas: this process's own, plus the settings of the file."""
+    keeps_owners: bool = False
+    """Whether it only observes by order, and stays the leader of its group of other consumers."""
 
 
 class LiveAutoscaler:
@@ -203,7 +205,9 @@ class LiveAutoscaler:
         """Close all clients. Returns the number of journal records that were lost."""
         gc.unfreeze()
         if self._acting:
-            self._acting.close(leave=self._leave_by_s < math.inf)
+            order = self._holds.order if self._holds else None
+            is_kept = order is not None and order.direction is Direction.OFF  # by keep_owners
+            self._acting.close(leave=self._leave_by_s < math.inf and not is_kept)
         self._offsets.close()
         return self._journal.close() if self._journal else 0
 

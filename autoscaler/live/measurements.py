@@ -15,6 +15,7 @@ from autoscaler.live.offsets import OffsetReader
 from autoscaler.ports import NotReadyError
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
+from contracts.plan import PLANNER
 from contracts.preflight import client_config
 from contracts.waiting import Stop
 
@@ -58,6 +59,7 @@ class MemberReader:
         except KafkaException as failed:
             self.problem = f"{self._group}: {failed.args[0].str()}"
             return
+        members = [one for one in members if one.client_id != PLANNER]  # it has no partitions, and serves none
         self._members = readers_of(self._topic, {m.member_id: m.assignment.topic_partitions for m in members})
         missing = f"{self._group} has no members that read {self._topic}"
         self._answered_s, self.problem = monotonic_s(), "" if self._members else missing

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
+from autoscaler.live.acting import keep_owners
 from autoscaler.live.composition import LiveAutoscaler, StartupConfig, launcher_from, policy_config_of
 from autoscaler.live.hold_reader import ActChangedError, HoldReader
 from autoscaler.live.kafka import CONTROL_NEED, DEADLINE_S, check, topic_exists
@@ -167,7 +168,8 @@ def _run(config: StartupConfig, stop: Stop, signals: list[int], fixed: str = "")
                 settings = replace(config.settings, act=order.direction.value if order else configured)
                 if order and settings.acts:
                     locks.enter_context(lock_state_dir(Path(settings.state_dir)))
-                ordered = replace(config, settings=settings)
+                keeps = configured == "on" and settings.act == "off" and settings.is_foreign
+                ordered = replace(config, settings=settings, keeps_owners=keeps)
                 return _run_as(ordered, stop, signals, holds if settings.acts or not fixed else None)
         except ActChangedError as changed:
             (order,) = changed.args
@@ -183,7 +185,7 @@ def _run(config: StartupConfig, stop: Stop, signals: list[int], fixed: str = "")
 
 def _run_as(config: StartupConfig, stop: Stop, signals: list[int], holds: Callable[..., HoldReader] | None) -> int:
     settings = config.settings
-    if not settings.kubernetes_lease or not settings.acts:
+    if not settings.kubernetes_lease or not (settings.acts or config.keeps_owners):
         return _lead(config, stop, signals, holds)
     with of_extra("kubernetes"):
         from autoscaler.live.launchers.api import Api  # noqa: PLC0415  takes a second and 50 MB
@@ -223,6 +225,7 @@ def _lead(
                 holds = stack.enter_context(closing(holds_of(settings)))
                 if holds.act(settings.act) != settings.act:
                     raise ActChangedError(holds.order)
+            _keep_owners(config, stack)
             if settings.acts:
                 config = _prepared(config)
                 launcher = launcher_from(config.settings, config.environ, why_not_leading)
@@ -256,6 +259,13 @@ def _prepared(config: StartupConfig) -> StartupConfig:
     consumers, line = inspect(connection, settings)
     log.info(line)
     return replace(config, settings=replace(settings, consumers=consumers))
+
+
+def _keep_owners(config: StartupConfig, stack: ExitStack) -> None:
+    if config.keeps_owners and (config := _prepared(config)).settings.is_foreign:
+        launcher = launcher_from(config.settings, config.environ, lambda: "act = off")
+        leader = keep_owners(config.connection, config.settings, launcher, log.info)
+        stack.callback(leader.close, leave=False)
 
 
 def _stop(config: StartupConfig) -> int:

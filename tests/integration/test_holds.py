@@ -2,9 +2,6 @@
 
 import os
 import signal
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
 import msgspec
 import pytest
@@ -17,18 +14,6 @@ from contracts.holds import Direction, Hold, hold_key
 from contracts.topics import Topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
-
-
-def commands(auto: Autoscaler) -> Callable[..., str]:
-    environ = {"BOOTSTRAP_SERVERS": auto.kafka, "NAMESPACE": auto.namespace, "HTTP_PORT": str(auto.port)}
-
-    def command(*words: str) -> str:
-        own = {f"TAILPACK_{name}": value for name, value in environ.items()}
-        done = tailpack(*words, deadline_s=60, environ=os.environ | own)
-        assert done.returncode == 0, done.stderr
-        return done.stdout + done.stderr
-
-    return command
 
 
 def write(auto: Autoscaler, value: bytes | Hold, *, is_order: bool = False) -> None:
@@ -44,7 +29,7 @@ def test_an_autoscaler_is_pinned_paused_and_resumed_and_replaces_the_dead_meanwh
         return wait_for(lambda: len(auto.plans()[-1].replicas) == count == len(auto.pids()), f"{count} replicas")
 
     with Autoscaler(kafka, namespace, tmp_path / "state", initial_replicas=2) as auto:
-        command = commands(auto)
+        command = auto.command
         auto.wait_for_plan(1)
         command("pin", "3", "--for", "1h", "--reason", "a rehearsal")
         replicas(3)
@@ -83,26 +68,17 @@ def test_an_autoscaler_is_pinned_paused_and_resumed_and_replaces_the_dead_meanwh
 def test_act_is_changed_while_the_autoscaler_runs_and_a_plan_is_left_whole(kafka, namespace, tmp_path):
     create_topics(kafka, namespace, 4)
 
-    def acting(reason: str) -> dict[str, Any]:
-        def found() -> dict[str, Any] | None:
-            with suppress(OSError):  # the page is opened again
-                shown = auto.get("/status")["conditions"]
-                return next((one for one in shown if (one["type"], one["reason"]) == ("Acting", reason)), None)
-            return None
-
-        return wait_for(found, f"act = {reason}")
-
     def problem(text: str) -> None:
         auto.wait_for_tick(lambda tick: any(text in one for one in tick.problems), text)
 
     with Autoscaler(kafka, namespace, tmp_path / "state", initial_replicas=2) as auto:
-        command = commands(auto)
-        acting("On")
+        command = auto.command
+        auto.acting("On")
         auto.wait_for_plan(1)
         command("pin", "3")
         wait_for(lambda: "payment-2" in auto.pids(), "the start of a third replica")
         command("pause", "--act", "off", "--for", "1h", "--reason", "look first")
-        assert "look first" in acting("Off")["message"]
+        assert "look first" in auto.acting("Off")["message"]
         left, plans = auto.pids(), auto.plans()
         assert {*plans[-1].replicas} == {*left} >= {"payment-0", "payment-1"}
         assert "act = off until" in command("status")
@@ -112,22 +88,22 @@ def test_act_is_changed_while_the_autoscaler_runs_and_a_plan_is_left_whole(kafka
         auto.signal(signal.SIGKILL)
         auto.ended()
         auto.start()
-        acting("Off")
+        auto.acting("Off")
         write(auto, Hold(at_us=1, direction=Direction.PIN, until_us=now_us() * 2, replicas=4), is_order=True)
         problem("has the key of another kind")
         assert (auto.pids(), len(auto.plans())) == (left, len(plans)), "nothing was done while it was off"
 
         assert "act = on" in command("resume", "--act", "on")
-        acting("Pinned")
+        auto.acting("Pinned")
         wait_for(lambda: len(auto.plans()[-1].replicas) == 3 == len(auto.pids()), "the pin")
         now = auto.pids()
         assert [name for name in left if now[name] != left[name]] == ["payment-0"], "the others were adopted"
         command("pause", "--act", "propose")
         problem("is not carried out")
-        acting("Pinned")
+        auto.acting("Pinned")
         write(auto, Hold(at_us=1, direction=Direction.OFF, until_us=now_us() + 20_000_000), is_order=True)
-        acting("Off")
-        acting("Pinned")
+        auto.acting("Off")
+        auto.acting("Pinned")
         assert auto.pids() == now
 
 

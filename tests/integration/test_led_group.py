@@ -118,6 +118,33 @@ def test_a_death_is_handled_at_once_and_a_restart_of_the_autoscaler_disturbs_nob
         assert group.events_after_revocation() == 0
 
 
+def test_while_it_only_observes_the_group_keeps_its_owners_and_gives_those_of_a_dead_replica_to_others(
+    planned_group, namespace
+):
+    group, consumers = planned_group
+    with group, planned(group, namespace, consumers, SESSION_S="6", MEMBER_RATE="1000") as auto:
+        auto.wait_for_plan(1, deadline_s=120)
+        in_force = lambda: group.owners(auto.pids()) == auto.plans()[-1].assignment  # noqa: E731
+        wait_for(in_force, "owners by the first plan")
+        group.load()
+        before, ticks = rebalances(group), len(auto.ticks())
+        auto.command("pause", "--act", "off", "--for", "1h")
+        auto.acting("Off")
+        wait_for(lambda: len(auto.ticks()) > ticks + 10, "a time longer than the session")
+        assert (in_force(), rebalances(group)) == (True, before)
+        observed = {tick.action for tick in auto.ticks()[ticks:]}
+        assert observed == {"no-change"}, "the leader does not count as a replica"
+        os.kill(auto.pids()["shop-1"], signal.SIGKILL)
+        left = {"shop-0": auto.pids()["shop-0"]}
+        wait_for(lambda: len(group.owners(left)) == group.partitions, "one that has all partitions")
+        auto.command("resume", "--act", "on")
+        auto.acting("On")
+        wait_for(lambda: {*group.owners(auto.pids()).values()} == {"shop-0", "shop-1"} and in_force(), "the plan")
+        assert auto.pids()["shop-0"] == left["shop-0"]
+        group.served()
+        assert group.events_after_revocation() == 0
+
+
 @pytest.mark.parametrize("take_over", ["wait", "kick"])
 def test_a_group_outlives_the_planner_and_is_taken_over_only_if_configured(kafka, namespace, tmp_path, take_over):
     lines: list[str] = []

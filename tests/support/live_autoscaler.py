@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ import msgspec
 import psutil
 from journal_entries import entries
 from kafka_helpers import DEADLINE_S, create_topics, read_all, wait_for
+from tailpack_command import tailpack
 
 from autoscaler.live.launchers.processes import read_pid_files
 from contracts.clock import now_us
@@ -113,6 +115,25 @@ class Autoscaler:
     def get(self, path: str) -> Any:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=DEADLINE_S) as answer:
             return json.loads(answer.read())
+
+    def command(self, *words: str) -> str:
+        """Return what a command prints about this autoscaler."""
+        environ = {"BOOTSTRAP_SERVERS": self.kafka, "NAMESPACE": self.namespace, "HTTP_PORT": str(self.port)}
+        own = self.more | {f"TAILPACK_{name}": value for name, value in environ.items()}
+        done = tailpack(*words, deadline_s=60, environ=os.environ | own)
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    def acting(self, reason: str) -> dict[str, Any]:
+        """Return the condition Acting. Wait until it has this reason."""
+
+        def found() -> dict[str, Any] | None:
+            with suppress(OSError):  # the page is opened again
+                shown = self.get("/status")["conditions"]
+                return next((one for one in shown if (one["type"], one["reason"]) == ("Acting", reason)), None)
+            return None
+
+        return wait_for(found, f"act = {reason}")  # type: ignore[no-any-return]
 
     def plans(self) -> list[PlanRecord]:
         """Every plan that was committed, oldest first."""

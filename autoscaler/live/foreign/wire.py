@@ -24,10 +24,10 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
+from contracts import plan
 from contracts.requests import TopicId, request_kind
 
-PLANNER: Final = "tailpack-planner"
-"""Client id and instance id of the autoscaler in the group. A second autoscaler replaces the first under this id."""
+PLANNER: Final = plan.PLANNER
 PROTOCOL_TYPE: Final = "consumer"
 REQUEST_TIMEOUT_S: Final = 60.0
 """Longest wait for an answer. A rebalance lasts until its slowest member has rejoined."""

@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from autoscaler.estimation.forecasts import Forecasts
+from autoscaler.jit import Flags, Floats, Ints
 from autoscaler.model import GroupObservation, RecentArrivals
-from autoscaler.policies.tail_aware.queues import Flags, Floats, Ints, Paths, backlogs
+from autoscaler.policies.tail_aware.queues import Paths, backlogs
 
 REMEMBERED: Final = 300
 """Intervals that are remembered, fewer if they have more cells than 13 times MAX_CELLS."""

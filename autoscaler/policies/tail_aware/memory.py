@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from autoscaler.jit import Floats
 from autoscaler.model import GroupObservation
 from autoscaler.policies.tail_aware.arrivals import REMEMBERED
-from autoscaler.policies.tail_aware.queues import Floats
 
 BUDGET_DECAY: Final = 0.9998
 """Factor on the weight of earlier events in the budget for each tick."""

@@ -8,14 +8,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from autoscaler.jit import compiled
+from autoscaler.jit import Flags, Floats, Ints, compiled
 from autoscaler.model import Alternative
 from autoscaler.packing.few_moves import place_on
 from autoscaler.packing.least_loaded import fill_level
 from autoscaler.policies.planning import number
 from autoscaler.policies.tail_aware import queues
 from autoscaler.policies.tail_aware.memory import Allowance
-from autoscaler.policies.tail_aware.queues import Flags, Floats, Grid, Group, Ints, Paths
+from autoscaler.policies.tail_aware.queues import Grid, Group, Paths
 from contracts.settings import Settings, setting
 
 MAX_COUNTS: Final = 6

@@ -6,13 +6,8 @@ A replica serves its events at rate μ, oldest first. Events of a slot arrive to
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from autoscaler.jit import compiled
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from autoscaler.jit import Flags, Floats, Ints, compiled
 
 
 class Group(NamedTuple):

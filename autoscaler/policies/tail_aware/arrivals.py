@@ -35,7 +35,7 @@ class ArrivalHistory:
         """The remembered intervals, oldest first: events by interval, slot and partition; by interval and slot; and
         those of the last one, by slot and partition."""
         self._buffer, self._end = self.intervals, 0
-        """Room for twice the remembered intervals, so that they rarely have to be copied, and the end of the last one."""
+        """Array of twice the maximum length, so that intervals are rarely copied, and where the next one is stored."""
         self._bursts, self.in_bursts, self._ended_in_burst = self.by_slot, False, False
         """For each interval 1 for slots in which a burst begins, else 0; not a number: a stream of events. And whether
         events have arrived only in bursts lately."""
@@ -203,9 +203,8 @@ class Ensemble:
         if not history.in_bursts:  # an excess over the forecast may come again, but it does not grow with the forecast
             came = np.maximum(1.0, following.reshape(*then.shape, whole).sum(axis=2))
             factors = np.where(ratios > 1, np.minimum(ratios, 1 + growth / came), ratios)
-        order = np.argsort(
-            -backlogs(following * np.repeat(factors, whole, axis=1), rate, history.slot_s), kind="stable"
-        )
+        highest = backlogs(following * np.repeat(factors, whole, axis=1), rate, history.slot_s)
+        order = np.argsort(-highest, kind="stable")
         stride = max(1, len(slots) * partitions * len(CUTS) // MAX_CELLS)
         cuts = np.array(CUTS)[:: min(stride, len(CUTS) - 1)]  # at least one path
         cuts[-1] = 1.0

@@ -126,8 +126,7 @@ class Handovers:
     def remaining_s(self, observation: GroupObservation) -> Floats:
         """Return the remaining pause of each partition."""
         at_s = observation.at_s
-        self._until_s = {number: until_s for number, until_s in self._until_s.items() if until_s > at_s}
-        return np.array([self._until_s.get(one.partition, at_s) - at_s for one in observation.partitions])
+        return np.array([max(0.0, self._until_s.get(one.partition, at_s) - at_s) for one in observation.partitions])
 
 
 class RecentPeaks:
@@ -147,9 +146,7 @@ class RecentPeaks:
         self._needs.append((at_s, events, count))
 
     def least(self, lead: int, keep_s: float) -> int:
-        """Return the replicas to keep; 0 if nothing was observed. lead: intervals until a new replica serves."""
-        if not self._needs:
-            return 0
+        """Return the replicas to keep. lead: intervals until a new replica serves. Requires an `observe` before."""
         at_s, events, counts = np.array(self._needs).T
         known = events[events > 0]
         change = float(np.abs(known[lead:] - known[:-lead]).max(initial=0.0)) if lead < len(known) else np.inf

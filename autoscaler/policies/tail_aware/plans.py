@@ -68,8 +68,8 @@ class Situation(NamedTuple):
 
     def replayed(self, owners: Ints, paths: Floats, due_s: float = 0.0) -> Floats:
         """Return the late events by kind, path and replica under a plan: those due until `due_s`, and all."""
-        grid = self.grid._replace(saved_s=due_s, extrapolate=False)
-        return queues.late_by_replica(self.waiting, paths, owners, self.group, grid)
+        grid, events = self.grid._replace(saved_s=due_s, extrapolate=False), queues.joined(self.waiting, paths)
+        return queues.late_by_replica(events, len(self.waiting), owners, np.arange(len(owners)), self.group, grid)
 
 
 class Candidate(NamedTuple):

@@ -151,10 +151,11 @@ class TailAware:
             each_s=startups.each_s,
         )
         lag = np.array([float(load.lag) for load in observation.partitions])
-        # events that were served since the commits still count as lag
-        held = np.bincount(serving + 1, lag, minlength=len(group.rates) + 1)
-        done = np.append(0.0, group.rates * observation.commit_age_s)
-        lag = lag * (np.maximum(0.0, held - done) / np.maximum(1.0, held))[serving + 1]
+        if observation.commit_age_s:
+            # events that were served since the commits still count as lag
+            held = np.bincount(serving + 1, lag, minlength=len(group.rates) + 1)
+            done = np.append(0.0, group.rates * observation.commit_age_s)
+            lag = lag * (np.maximum(0.0, held - done) / np.maximum(1.0, held))[serving + 1]
         return group, self._history.waiting(lag, self.settings.latency_target_s)
 
     def _learn(self, observation: GroupObservation) -> dict[str, float]:

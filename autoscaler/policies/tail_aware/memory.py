@@ -15,11 +15,7 @@ from autoscaler.policies.tail_aware.arrivals import REMEMBERED
 BUDGET_DECAY: Final = 0.9998
 """Factor on the weight of earlier events in the budget for each tick."""
 CHEAPEST: Final = 0.25
-"""Minimum budget factor."""
-HALF: Final = 0.4
-"""Share of the budget at which the budget factor is 1."""
-DEAREST: Final = 16.0
-"""Maximum budget factor. Further late events are forgotten."""
+"""Budget factor up to this share of the budget. From there it grows with the cube, to 16 at the whole budget."""
 MAX_CORRECTION: Final = 0.7
 """Maximum service-rate correction (natural logarithm): half of μ."""
 
@@ -32,9 +28,9 @@ class Allowance(NamedTuple):
     events: float
 
     def factor(self, more: Floats | float) -> Floats:
-        """Return the budget factor once `more` events are late: 1 at the share `HALF` of the budget."""
-        allowed = max(1.0, self.share * self.events)
-        return np.asarray(np.clip(((self.late + more) / (HALF * allowed)) ** 3, CHEAPEST, DEAREST))
+        """Return the budget factor once `more` events are late."""
+        used = (self.late + more) / max(1.0, self.share * self.events)
+        return np.asarray(np.clip(used, CHEAPEST, 1.0) ** 3 / CHEAPEST**2)
 
 
 class Budget:
@@ -61,7 +57,7 @@ class Budget:
     def book(self, modelled: Mapping[str, float], events: float) -> float:
         """Add one interval with this number of events. Return its late events, including those upstream.
 
-        modelled: late events by replica according to the queue model. Late events beyond the maximum factor are
+        modelled: late events by replica according to the queue model. Late events beyond the whole budget are
         forgotten, so that prices fall again: no price can undo them.
         """
         self._reporting = {*self.reported, *(self._reporting & modelled.keys())}
@@ -70,8 +66,7 @@ class Budget:
         self.reported, self._upstream = {}, 0.0
         share, before, others = self.allowance
         others = others * BUDGET_DECAY + events
-        most = HALF * DEAREST ** (1 / 3) * share * max(1.0, others)
-        self.allowance = Allowance(share, min(before * BUDGET_DECAY + late, most), others)
+        self.allowance = Allowance(share, min(before * BUDGET_DECAY + late, share * max(1.0, others)), others)
         return late
 
 

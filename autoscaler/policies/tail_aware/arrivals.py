@@ -60,7 +60,8 @@ class ArrivalHistory:
         self._length = len(slots)
         if slots.shape[1] != partitions or self._unusual >= (RECENT if known >= RECENT else 2):
             most = max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size)))
-            self._buffer, self._end, self._unusual, whole = np.zeros((2 * most, *slots.shape)), 0, 0, len(slots)
+            self._buffer, self._end = np.zeros((2 * most, len(slots), slots.shape[1])), 0
+            self._unusual, whole = 0, len(slots)
             self.by_slot = self._bursts = np.zeros((0, whole))
         most = len(self._buffer) // 2
         if self._end == len(self._buffer):
@@ -187,7 +188,7 @@ class Ensemble:
         history, series, made = self._history, self._history.intervals, self._earlier
         whole, partitions = series.shape[1:]
         slots, moments = np.arange(intervals * whole), history.moments(intervals)
-        now, sizes = np.linspace(*self._made, intervals), self._made.max(axis=0)
+        now, sizes = np.linspace(self._made[0], self._made[1], intervals), self._made.max(axis=0)
         if not len(moments) or not sizes.any():
             shape = history.by_slot[-1] + 1e-9
             evenly = now[:, None] * (shape / shape.sum())[:, None]
@@ -196,7 +197,7 @@ class Ensemble:
         totals = made.sum(axis=2)[first].T  # forecasts of the whole group: of the next and the last interval
         distance = np.log(np.maximum(1.0, totals[0]) / max(1.0, self._made[0].sum())) / SIMILAR
         weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
-        then = np.linspace(*totals, intervals, axis=1)  # shape (moments, intervals)
+        then = np.linspace(totals[0], totals[1], intervals, axis=1)  # shape (moments, intervals)
         growth = now.sum(axis=1) - then
         ratios = factors = now.sum(axis=1) / np.maximum(1.0, then)
         following = history.by_slot.reshape(-1)[moments[:, None] + slots]
@@ -213,7 +214,8 @@ class Ensemble:
         events = series.reshape(-1, partitions)[moments[chosen][:, None] + slots]
         events = events.reshape(len(chosen), intervals, whole, partitions)
         # partitions may have other shares of the events now than they had then
-        shift = now - ratios[chosen][:, :, None] * np.linspace(*made[first[chosen]].swapaxes(0, 1), intervals, axis=1)
+        before = made[first[chosen]]
+        shift = now - ratios[chosen][:, :, None] * np.linspace(before[:, 0], before[:, 1], intervals, axis=1)
         shape = events.sum(axis=3, keepdims=True)
         shape = shape / np.maximum(1e-9, shape.sum(axis=2, keepdims=True))
         events = factors[chosen][:, :, None, None] * events + shape * shift[:, :, None, :]

@@ -5,8 +5,14 @@ from contextlib import suppress
 from functools import cache, cached_property, partial, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 P = ParamSpec("P")
 R = TypeVar("R")
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 def compiled(function: Callable[P, R], calls: Sequence[Callable[..., Any]] = ()) -> Callable[P, R]:

@@ -4,9 +4,8 @@ from collections import deque
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from autoscaler.jit import Floats
 
 SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
 """Weights of the newest value in level and trend (Holt's method)."""

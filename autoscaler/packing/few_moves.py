@@ -7,13 +7,8 @@ is empty, because nothing else would help it.
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from autoscaler.jit import compiled
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from autoscaler.jit import Flags, Floats, Ints, compiled
 
 ROUNDING: Final = 1e-9
 """Relative tolerance of the capacity, so that rounding does not make a bin overfull."""

@@ -8,14 +8,12 @@ from math import ceil
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from autoscaler.estimation.forecasts import Forecasts
 from autoscaler.estimation.startup_times import StartUpTimes
+from autoscaler.jit import Floats
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.tail_aware.arrivals import RECENT, ArrivalHistory
-
-Floats = NDArray[np.float64]
 
 NO_OWNER: Final = ""
 WAIT_TICKS: Final = 4

@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from autoscaler.estimation.forecasts import Forecasts
+from autoscaler.jit import Flags, Floats, Ints
 from autoscaler.model import GroupObservation, RecentArrivals
-from autoscaler.policies.tail_aware.queues import Flags, Floats, Ints, Paths, backlogs
+from autoscaler.policies.tail_aware.queues import Paths, backlogs
 
 REMEMBERED: Final = 300
 """Intervals that are remembered, fewer if they have more cells than 13 times MAX_CELLS."""
@@ -26,31 +27,15 @@ CUTS: Final = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 
 """Quantiles, the worst first. Between two of them, one path represents all others."""
 
 
-class Window:
-    """The newest rows of a series, as one array."""
-
-    def __init__(self, length: int, shape: tuple[int, ...]) -> None:
-        self._length, self._end = length, 0
-        self._buffer = np.zeros((2 * length, *shape))
-
-    def append(self, row: Floats) -> Floats:
-        """Add a row and return all, oldest first. The oldest row leaves if the window is full."""
-        if self._end == len(self._buffer):
-            self._buffer[: self._length] = self._buffer[self._length :]
-            self._end = self._length
-        self._buffer[self._end] = row
-        self._end += 1
-        return self._buffer[max(0, self._end - self._length) : self._end]
-
-
 class ArrivalHistory:
     """Events by slot and partition of the last decision intervals."""
 
     def __init__(self) -> None:
-        self._windows: tuple[Window, ...] = ()
         self.intervals, self.by_slot, self.last = np.zeros((0, 0, 0)), np.zeros((0, 0)), np.zeros((0, 0))
         """The remembered intervals, oldest first: events by interval, slot and partition; by interval and slot; and
         those of the last one, by slot and partition."""
+        self._buffer, self._end = self.intervals, 0
+        """Array of twice the maximum length, so that intervals are rarely copied, and where the next one is stored."""
         self._bursts, self.in_bursts, self._ended_in_burst = self.by_slot, False, False
         """For each interval 1 for slots in which a burst begins, else 0; not a number: a stream of events. And whether
         events have arrived only in bursts lately."""
@@ -59,8 +44,6 @@ class ArrivalHistory:
         """Length of an interval in whole slots, and earliest recent offset of arrivals within their slot, seconds."""
         self._length = self._unusual = 0
         """Slots of the last tick, and how many ticks in a row had this number, if it is not that of an interval."""
-        self.most = 0
-        """Maximum number of remembered intervals."""
         self.slot_s = 0.1
         self.begun = np.zeros((0, 0))
         """Arrivals of the present, unfinished interval, shape (slots, partitions)."""
@@ -76,14 +59,22 @@ class ArrivalHistory:
         self._unusual = 0 if len(slots) == whole else self._unusual + 1 if len(slots) == self._length else 1
         self._length = len(slots)
         if slots.shape[1] != partitions or self._unusual >= (RECENT if known >= RECENT else 2):
-            self.most = max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size)))
-            self._windows = tuple(Window(self.most, slots.shape[:axes]) for axes in (2, 1, 1))
+            most = max(RECENT, min(REMEMBERED, 13 * MAX_CELLS // max(1, slots.size)))
+            self._buffer, self._end = np.zeros((2 * most, len(slots), slots.shape[1])), 0
             self._unusual, whole = 0, len(slots)
-        self.intervals = self._windows[0].append(_fitted(slots, whole))
+            self.by_slot = self._bursts = np.zeros((0, whole))
+        most = len(self._buffer) // 2
+        if self._end == len(self._buffer):
+            self._buffer[:most], self._end = self._buffer[most:], most
+        self._buffer[self._end] = _fitted(slots, whole)
+        self._end += 1
+        self.intervals = self._buffer[max(0, self._end - most) : self._end]
         self.last, self.interval_s = self.intervals[-1], float(whole * self.slot_s)
-        self.by_slot = self._windows[1].append(newest := self.last.sum(axis=1))
+        newest = self.last.sum(axis=1)
         many = newest > FEW * newest.max()
-        self._bursts = self._windows[2].append(_bursts_in(newest, many, continues=self._ended_in_burst))
+        bursts = _bursts_in(newest, many, continues=self._ended_in_burst)
+        self.by_slot = np.concatenate((self.by_slot, newest[None]))[-most:]
+        self._bursts = np.concatenate((self._bursts, bursts[None]))[-most:]
         self._ended_in_burst = bool(many[-1])
         self.in_bursts = bool(self._bursts[-RECENT:].sum() > 0)
         return np.asarray(self.last.sum(axis=0))
@@ -176,8 +167,7 @@ class Ensemble:
     def __init__(self, history: ArrivalHistory) -> None:
         self._history = history
         self._forecasts = Forecasts(np.zeros(0))
-        self._window = Window(1, (2, 0))
-        self._made = self._earlier = np.zeros((2, 0))
+        self._made, self._earlier = np.zeros((2, 0)), np.zeros((0, 2, 0))
         """Forecasts of the next interval and of the last one of the horizon, by partition: those made at the last tick,
         and those made before each remembered interval."""
 
@@ -187,41 +177,35 @@ class Ensemble:
         if len(self._history.intervals) == 1:  # nothing that was known before is of use
             self._forecasts = Forecasts(counts if usual is None else usual)
             self._forecasts.remember(intervals)
-            self._window = Window(self._history.most, (2, len(counts)))
-            self._made = np.array([counts, counts])
+            self._made, self._earlier = np.array([counts, counts]), np.zeros((0, 2, len(counts)))
         elif usual is not None:
             self._forecasts.observe(usual, intervals)
-        self._earlier = self._window.append(self._made)
+        self._earlier = np.concatenate((self._earlier, self._made[None]))[-len(self._history.intervals) :]
         self._made = np.array([self._forecasts.ahead(steps, inflow) for steps in (1, intervals)])
 
     def paths(self, intervals: int, rate: float) -> Paths:
         """Return paths of this many intervals, the worst first: the one with the highest backlog at `rate` events/s."""
         history, series, made = self._history, self._history.intervals, self._earlier
         whole, partitions = series.shape[1:]
-        far, slots = np.linspace(0, 1, intervals)[:, None], np.arange(intervals * whole)
-
-        def between(pair: Floats) -> Floats:
-            """Return the forecasts of all intervals. pair: of the first and the last one, on the second-last axis."""
-            return np.asarray(pair[..., :1, :] + far * (pair[..., 1:, :] - pair[..., :1, :]))
-
-        now, sizes, moments = between(self._made), self._made.max(axis=0), history.moments(intervals)
+        slots, moments = np.arange(intervals * whole), history.moments(intervals)
+        now, sizes = np.linspace(self._made[0], self._made[1], intervals), self._made.max(axis=0)
         if not len(moments) or not sizes.any():
             shape = history.by_slot[-1] + 1e-9
             evenly = now[:, None] * (shape / shape.sum())[:, None]
             return Paths(evenly.reshape(1, -1, partitions), np.ones(1), sizes)
-        first, totals = moments // whole, made.sum(axis=2, keepdims=True)
-        distance = np.log(np.maximum(1.0, totals[first, 0, 0]) / max(1.0, self._made[0].sum())) / SIMILAR
+        first = moments // whole
+        totals = made.sum(axis=2)[first].T  # forecasts of the whole group: of the next and the last interval
+        distance = np.log(np.maximum(1.0, totals[0]) / max(1.0, self._made[0].sum())) / SIMILAR
         weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
-        then = between(totals[first])[:, :, 0]  # forecasts of the whole group, shape (moments, intervals)
+        then = np.linspace(totals[0], totals[1], intervals, axis=1)  # shape (moments, intervals)
         growth = now.sum(axis=1) - then
         ratios = factors = now.sum(axis=1) / np.maximum(1.0, then)
         following = history.by_slot.reshape(-1)[moments[:, None] + slots]
         if not history.in_bursts:  # an excess over the forecast may come again, but it does not grow with the forecast
             came = np.maximum(1.0, following.reshape(*then.shape, whole).sum(axis=2))
             factors = np.where(ratios > 1, np.minimum(ratios, 1 + growth / came), ratios)
-        order = np.argsort(
-            -backlogs(following * np.repeat(factors, whole, axis=1), rate, history.slot_s), kind="stable"
-        )
+        highest = backlogs(following * np.repeat(factors, whole, axis=1), rate, history.slot_s)
+        order = np.argsort(-highest, kind="stable")
         stride = max(1, len(slots) * partitions * len(CUTS) // MAX_CELLS)
         cuts = np.array(CUTS)[:: min(stride, len(CUTS) - 1)]  # at least one path
         cuts[-1] = 1.0
@@ -230,7 +214,8 @@ class Ensemble:
         events = series.reshape(-1, partitions)[moments[chosen][:, None] + slots]
         events = events.reshape(len(chosen), intervals, whole, partitions)
         # partitions may have other shares of the events now than they had then
-        shift = now - ratios[chosen][:, :, None] * between(made[first[chosen]])
+        before = made[first[chosen]]
+        shift = now - ratios[chosen][:, :, None] * np.linspace(before[:, 0], before[:, 1], intervals, axis=1)
         shape = events.sum(axis=3, keepdims=True)
         shape = shape / np.maximum(1e-9, shape.sum(axis=2, keepdims=True))
         events = factors[chosen][:, :, None, None] * events + shape * shift[:, :, None, :]

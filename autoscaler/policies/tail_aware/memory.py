@@ -8,18 +8,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from autoscaler.jit import Floats
 from autoscaler.model import GroupObservation
 from autoscaler.policies.tail_aware.arrivals import REMEMBERED
-from autoscaler.policies.tail_aware.queues import Floats
 
 BUDGET_DECAY: Final = 0.9998
 """Factor on the weight of earlier events in the budget for each tick."""
 CHEAPEST: Final = 0.25
-"""Minimum budget factor."""
-HALF: Final = 0.4
-"""Share of the budget at which the budget factor is 1."""
-DEAREST: Final = 16.0
-"""Maximum budget factor. Further late events are forgotten."""
+"""Budget factor up to this share of the budget. From there it grows with the cube, to 16 at the whole budget."""
 MAX_CORRECTION: Final = 0.7
 """Maximum service-rate correction (natural logarithm): half of μ."""
 
@@ -32,9 +28,9 @@ class Allowance(NamedTuple):
     events: float
 
     def factor(self, more: Floats | float) -> Floats:
-        """Return the budget factor once `more` events are late: 1 at the share `HALF` of the budget."""
-        allowed = max(1.0, self.share * self.events)
-        return np.asarray(np.clip(((self.late + more) / (HALF * allowed)) ** 3, CHEAPEST, DEAREST))
+        """Return the budget factor once `more` events are late."""
+        used = (self.late + more) / max(1.0, self.share * self.events)
+        return np.asarray(np.clip(used, CHEAPEST, 1.0) ** 3 / CHEAPEST**2)
 
 
 class Budget:
@@ -61,7 +57,7 @@ class Budget:
     def book(self, modelled: Mapping[str, float], events: float) -> float:
         """Add one interval with this number of events. Return its late events, including those upstream.
 
-        modelled: late events by replica according to the queue model. Late events beyond the maximum factor are
+        modelled: late events by replica according to the queue model. Late events beyond the whole budget are
         forgotten, so that prices fall again: no price can undo them.
         """
         self._reporting = {*self.reported, *(self._reporting & modelled.keys())}
@@ -70,8 +66,7 @@ class Budget:
         self.reported, self._upstream = {}, 0.0
         share, before, others = self.allowance
         others = others * BUDGET_DECAY + events
-        most = HALF * DEAREST ** (1 / 3) * share * max(1.0, others)
-        self.allowance = Allowance(share, min(before * BUDGET_DECAY + late, most), others)
+        self.allowance = Allowance(share, min(before * BUDGET_DECAY + late, share * max(1.0, others)), others)
         return late
 
 
@@ -126,8 +121,7 @@ class Handovers:
     def remaining_s(self, observation: GroupObservation) -> Floats:
         """Return the remaining pause of each partition."""
         at_s = observation.at_s
-        self._until_s = {number: until_s for number, until_s in self._until_s.items() if until_s > at_s}
-        return np.array([self._until_s.get(one.partition, at_s) - at_s for one in observation.partitions])
+        return np.array([max(0.0, self._until_s.get(one.partition, at_s) - at_s) for one in observation.partitions])
 
 
 class RecentPeaks:
@@ -147,9 +141,7 @@ class RecentPeaks:
         self._needs.append((at_s, events, count))
 
     def least(self, lead: int, keep_s: float) -> int:
-        """Return the replicas to keep; 0 if nothing was observed. lead: intervals until a new replica serves."""
-        if not self._needs:
-            return 0
+        """Return the replicas to keep. lead: intervals until a new replica serves. Requires an `observe` before."""
         at_s, events, counts = np.array(self._needs).T
         known = events[events > 0]
         change = float(np.abs(known[lead:] - known[:-lead]).max(initial=0.0)) if lead < len(known) else np.inf

@@ -3,19 +3,18 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from autoscaler.jit import compiled
+from autoscaler.jit import Flags, Floats, Ints, compiled
 from autoscaler.model import Alternative
 from autoscaler.packing.few_moves import place_on
 from autoscaler.packing.least_loaded import fill_level
 from autoscaler.policies.planning import number
 from autoscaler.policies.tail_aware import queues
 from autoscaler.policies.tail_aware.memory import Allowance
-from autoscaler.policies.tail_aware.queues import Flags, Floats, Grid, Group, Ints, Paths
+from autoscaler.policies.tail_aware.queues import Grid, Group, Paths
 from contracts.settings import Settings, setting
 
 MAX_COUNTS: Final = 6
@@ -45,7 +44,6 @@ class TailAwareSettings(Settings):
     """Handovers may begin up to lead_factor·t_r early, when fewer events are affected."""
 
 
-cost: Final = attrgetter("cost")
 Placement = tuple[Ints, tuple[int, ...]]
 """A plan: the owner of each partition, and the replicas."""
 
@@ -70,8 +68,8 @@ class Situation(NamedTuple):
 
     def replayed(self, owners: Ints, paths: Floats, due_s: float = 0.0) -> Floats:
         """Return the late events by kind, path and replica under a plan: those due until `due_s`, and all."""
-        grid = self.grid._replace(saved_s=due_s, extrapolate=False)
-        return queues.late_by_replica(self.waiting, paths, owners, self.group, grid)
+        grid, events = self.grid._replace(saved_s=due_s, extrapolate=False), queues.joined(self.waiting, paths)
+        return queues.late_by_replica(events, len(self.waiting), owners, np.arange(len(owners)), self.group, grid)
 
 
 class Candidate(NamedTuple):
@@ -122,7 +120,7 @@ class Comparison(NamedTuple):
                 counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
             add_plans(found, group, loads, counts)
             done += self._predicted(found, len(done))
-            best = min(done, key=cost)
+            best = min(done, key=lambda one: one.cost)
             # partitions cannot be shared: more replicas may be needed than for one queue
             limit = 0 if only else min(partitions, len(best.replicas) + int(best.late_cost / now.paid_s))
             counts, most = list(range(counts[-1] + 1, limit + 1)), 3
@@ -146,7 +144,7 @@ class Comparison(NamedTuple):
         if staying is not chosen:
             text += f"; without a change: {staying}"
         elif others:
-            text += f", with {min(others, key=cost)}"
+            text += f", with {min(others, key=lambda one: one.cost)}"
         return text + self._out_of_reach(min(one.late for one in found))
 
     def _out_of_reach(self, late: float) -> str:
@@ -157,9 +155,7 @@ class Comparison(NamedTuple):
             return ""
         rate, most = float(group.rates[-1]), len(group.owners)
         need = queues.pooled_need(middle, waits, rate, grid.slot_s, grid.target_s, most)[0]
-        if need <= group.present:
-            return ""
-        return f"; out of reach: needs {need} replicas {number(start_s)} s earlier"
+        return f"; out of reach: needs {need} replicas {number(start_s)} s earlier" if need > group.present else ""
 
     def _predicted(self, found: list[Placement], known: int) -> list[Candidate]:
         """Return predictions of all plans but the first `known`."""
@@ -213,6 +209,6 @@ def _placements(load: Floats, counts: Ints, group: Group) -> tuple[Ints, Flags]:
 def alternatives(chosen: Candidate, found: list[Candidate]) -> tuple[Alternative, ...]:
     """Return the chosen plan, then the cheapest one of each other count."""
     cheapest = {len(chosen.replicas): chosen}
-    for one in sorted(found, key=cost):
+    for one in sorted(found, key=lambda one: one.cost):
         cheapest.setdefault(len(one.replicas), one)
     return tuple(Alternative(count, one.moved, one.in_sla, one.cost) for count, one in cheapest.items())

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from autoscaler.estimation.startup_times import StartUpTimes
+from autoscaler.jit import Floats
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, no_change
@@ -14,7 +15,7 @@ from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware import plans
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Ensemble
 from autoscaler.policies.tail_aware.memory import Budget, Handovers, RecentPeaks, ServiceRateCorrection
-from autoscaler.policies.tail_aware.queues import Floats, Grid, Group, pooled_need
+from autoscaler.policies.tail_aware.queues import Grid, Group, pooled_need
 
 EAGER_LEAD: Final = 3.0
 """Factor on `lead_factor` if a rebalance stops all partitions: then it must pay off over a longer time."""

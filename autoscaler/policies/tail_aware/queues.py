@@ -6,13 +6,8 @@ A replica serves its events at rate μ, oldest first. Events of a slot arrive to
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from autoscaler.jit import compiled
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from autoscaler.jit import Floats, Ints, compiled
 
 
 class Group(NamedTuple):
@@ -81,33 +76,24 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
     waiting: by age and partition. paths: by path, slot and partition. plans: owners by plan and partition. The first
     plan is computed completely. For all others, only replicas for which something differs from it are computed.
     """
-    late, every, events = np.zeros((2, len(plans), len(paths))), np.arange(plans.shape[1]), _joined(waiting, paths)
-    busy, past = events.sum(axis=2) > 0.0, len(waiting)
-    base = _late_by_replica(events, busy, past, plans[0], every, group, grid)
+    late, every, events = np.zeros((2, len(plans), len(paths))), np.arange(plans.shape[1]), joined(waiting, paths)
+    base = late_by_replica(events, len(waiting), plans[0], every, group, grid)
     for plan in range(len(plans)):
-        owners, affected, those = plans[plan], np.zeros(len(group.rates), np.bool_), base
+        owners, affected = plans[plan], np.zeros(len(group.rates), np.bool_)
         for partition in np.flatnonzero(owners != plans[0]):
             for replica in (owners[partition], plans[0, partition], group.serving[partition]):
                 affected[replica] = True
         if group.stops_all and (owners != group.owners).any():
             affected[:] = True
-        if affected.any():
-            some = np.flatnonzero(affected[owners] | affected[group.serving])
-            those = _late_by_replica(events, busy, past, owners, some, group, grid)
+        some = np.flatnonzero(affected[owners] | affected[group.serving])
+        those = late_by_replica(events, len(waiting), owners, some, group, grid)
         for replica in range(len(affected)):
             late[:, plan] += (those if affected[replica] else base)[:, :, replica]
     return late
 
 
 @compiled
-def late_by_replica(waiting: Floats, paths: Floats, owners: Ints, group: Group, grid: Grid) -> Floats:
-    """Return the late events by kind, path and replica: those due from now to `saved_s`, then all."""
-    events = _joined(waiting, paths)
-    return _late_by_replica(events, events.sum(axis=2) > 0.0, len(waiting), owners, np.arange(len(owners)), group, grid)
-
-
-@compiled
-def _joined(waiting: Floats, paths: Floats) -> Floats:
+def joined(waiting: Floats, paths: Floats) -> Floats:
     """Return paths that begin with the waiting events."""
     events = np.empty((len(paths), len(waiting) + paths.shape[1], paths.shape[2]))
     events[:, : len(waiting)], events[:, len(waiting) :] = waiting, paths
@@ -130,15 +116,14 @@ def _handovers(owners: Ints, group: Group) -> tuple[Floats, Floats]:
 
 
 @compiled
-def _late_by_replica(
-    paths: Floats, busy: Flags, past: int, owners: Ints, some: Ints, group: Group, grid: Grid
-) -> Floats:
-    """Serve the events of these partitions slot by slot on each path. The first `past` slots are the waiting events.
+def late_by_replica(paths: Floats, past: int, owners: Ints, some: Ints, group: Group, grid: Grid) -> Floats:
+    """Return the late events by kind, path and replica: those due from now to `saved_s`, then all.
 
-    A replica begins to serve partitions that it takes over when all of them are ready; until then it holds their
-    events. busy: which slots have events. A call for each slot would cost more than its events.
+    The events of the partitions `some` are served slot by slot. The first `past` slots are the waiting events. A
+    replica begins to serve partitions that it takes over when all of them are ready; until then it holds their events.
     """
     slots, replicas, rates = paths.shape[1], len(group.rates), group.rates
+    busy = paths[:, :, some].sum(axis=2) > 0.0  # loops over empty slots would cost more than the events
     switch_s, ready_s = _handovers(owners, group)
     release_s = np.zeros(replicas)
     for partition in some:
@@ -169,11 +154,7 @@ def _late_by_replica(
             for partition in moving:
                 count, owner = paths[path, slot, partition], owners[partition]
                 before, until_s = group.serving[partition], switch_s[partition]
-                if (
-                    at_s < until_s
-                    and before >= 0
-                    and max(at_s, free_s[before]) + more[before] / rates[before] < until_s
-                ):
+                if before >= 0 and max(at_s, free_s[before]) + more[before] / rates[before] < until_s:
                     more[before] += count
                 elif is_open[owner]:
                     more[owner] += count

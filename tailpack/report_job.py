@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Final
 
@@ -21,12 +21,12 @@ def write_report(
     run: Path,
     *,
     master: str = "",
-    while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
+    while_waiting: Callable[[Iterable[int]], None] = lambda _: None,
     extra: Sequence[str] = (),
 ) -> None:
     """Run the report job for the folder `run`, in which it writes result.json, events.parquet and report.html.
 
-    while_waiting: called every half second with name → pid of the job's processes.
+    while_waiting: called every half second with the process ids of the job.
     Raises TailpackError with the job's last line if it fails, and also if it takes longer than half an hour.
     """
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
@@ -47,8 +47,7 @@ def write_report(
                     if job.wait(0.5):
                         raise TailpackError(f"the report failed: {_last_line(output)}")
                     return
-                members = enumerate(_process_tree(job))
-                while_waiting({f"spark {number}" if number else "spark driver": each.pid for number, each in members})
+                while_waiting(each.pid for each in _process_tree(job))
             raise TailpackError(f"the report was not finished within {DEADLINE_S:.0f} s; see {log}")
         finally:
             if job:

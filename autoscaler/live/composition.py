@@ -21,7 +21,7 @@ from autoscaler.live.kafka import topic_exists
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loop import STEP_S, Loop, run_beside, warm_up_policy
-from autoscaler.live.metrics import LAST_TICK, LEADING, REBALANCE_TIME, STATUS, TICK, Metrics
+from autoscaler.live.metrics import INFO, LAST_TICK, LEADING, REBALANCE_TIME, STATUS, TICK, Metrics
 from autoscaler.live.observed_group import ObservedGroup
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError
@@ -151,7 +151,7 @@ class LiveAutoscaler:
             )  # fmt: skip
             self._group, policy = self._acting.group, self._acting.limit(policy)
             # alerts count who acts: an observer is no autoscaler of the group
-            self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
+            self._metrics[INFO].labels(settings.group_in(connection.namespace), policy.name).set(1)
         else:
             of = connection, settings, self._offsets, self._problems
             self._group = ObservedGroup.of(*of, may_replace=bool(holds and holds.order))

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from itertools import pairwise
 from math import ceil
 from typing import Any, Final
 
@@ -56,10 +55,6 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     scale_ups: int
     scale_downs: int
     reassignments: int
-    replicas_added: int = 0
-    """Added replicas, summed over all scale-ups. Some papers count replicas, not scale-ups."""
-    replicas_removed: int = 0
-    """Removed replicas, summed over all scale-downs."""
     moved_partitions: int
     """Partitions that changed their owner, summed over all decisions."""
     wall_s: float
@@ -111,8 +106,6 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
     target = scenario.target
     lost = sent.events - len(run.latency_us)
     actions = [change.action for change in run.changes]
-    counts = [scenario.autoscaler.initial_replicas, *(change.replicas for change in run.changes)]
-    steps = [after - before for before, after in pairwise(counts)]
     bursts, rate = sent.spacing is Spacing.BURST, sent_events.true_service_rate(scenario)
     began_s = sent.bursts.phase_s(sent.seed) if bursts else 0.0
     table, target_s = sent.table(), target.latency_target_s
@@ -133,8 +126,6 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
         scale_ups=actions.count(Action.UP),
         scale_downs=actions.count(Action.DOWN),
         reassignments=actions.count(Action.REASSIGN),
-        replicas_added=sum(step for step in steps if step > 0),
-        replicas_removed=-sum(step for step in steps if step < 0),
         moved_partitions=sum(change.moved for change in run.changes),
         wall_s=wall_s,
         policy_s=run.policy_s,

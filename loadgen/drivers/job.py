@@ -104,7 +104,7 @@ class Job:
         """Return Prometheus metrics of the progress and lateness of this part."""
         registry = CollectorRegistry()
         limit_us = lateness_limit_us(self._spec.latency_target_s)
-        registry.register(GeneratorMetrics(lambda: len(self._numbers), self._sender, lambda: self._pacer, limit_us))
+        registry.register(GeneratorMetrics(self._sender, lambda: self._pacer, limit_us))
         return registry
 
     def connect(self, deadline_s: float) -> None:

@@ -1,6 +1,5 @@
 """Outcomes of the events, collected during the run, so that a long run need not fit into memory twice."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -11,15 +10,6 @@ from autoscaler.simulator.rows import Events
 Times = NDArray[np.int64]
 MAX_SHORT_US: Final = 1 << 32
 """Latencies below this (71 minutes) are stored in 4 bytes if only latencies are kept."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kill:
-    """A replica was killed at `at_us`, when `committed` events of each partition were committed."""
-
-    at_us: int
-    replica: int
-    committed: Times
 
 
 class Outcomes:
@@ -45,17 +35,3 @@ class Outcomes:
     def events(self) -> Events:
         """Return all events; empty if they are not kept."""
         return Events.joined(self._kept)
-
-
-def repeated(events: Events, kills: list[Kill]) -> Times:
-    """Return the numbers of the finished events that were served again because their replica died before the commit.
-
-    The number of an event appears once for each repetition.
-    """
-    found = [np.empty(0, np.int64)]
-    for kill in kills:
-        for partition in np.unique(events.partition[events.replica == kill.replica]):
-            uncommitted = np.flatnonzero(events.partition == partition)[kill.committed[partition] :]
-            theirs = uncommitted[events.replica[uncommitted] == kill.replica]
-            found.append(theirs[events.done_us[theirs] <= kill.at_us])
-    return np.sort(np.concatenate(found))

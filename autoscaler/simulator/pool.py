@@ -141,7 +141,7 @@ def acquire(
         close_gate(service, at_us)
     commit(events, base, replicas, partitions, member, at_us)
     replicas[member].first = event
-    events[row].next, events[row].polls = NONE, True  # a batch of its own
+    events[row].next = NONE
     events[row].started_us = at_us
     at_us += service_us(service, events[row].demand_us, replicas, member, at_us)
     events[row].done_us = at_us

@@ -29,7 +29,6 @@ EVENT: Final = np.dtype(
         ("next", np.int64),  # next event of its chain
         ("partition", np.int32),
         ("replica", np.int32),
-        ("polls", np.bool_),  # whether it is the first of a batch
     ],
     align=True,
 )
@@ -42,9 +41,7 @@ REPLICA: Final = np.dtype(
         ("last", np.int64),
         ("waiting", np.int64),  # under a shared limit, first unstarted event of the chain
         ("busy_us", np.int64),  # under a shared limit, total time including the wait for the limit
-        ("polled_us", np.int64),  # time of the newest batch
-        ("room", np.int64),  # events that the batch can still take; 0: it is closed
-        ("done_us", np.int64),  # end of the newest committed batch; in a pool, event
+        ("done_us", np.int64),  # end of the newest committed event
         ("concerned", np.bool_),  # whether a pending command concerns it
         ("alive", np.bool_),
     ],
@@ -63,7 +60,6 @@ PARTITION: Final = np.dtype(
 )
 SERVICE: Final = np.dtype(
     [
-        ("poll_events", np.int64),
         ("slow_from_us", np.int64),
         ("slow_until_us", np.int64),
         ("open_us", np.int64),  # under a shared limit, earliest next start
@@ -144,13 +140,13 @@ class EventServer(ABC):
     are unfinished, and the outcomes that were not taken.
     """
 
-    def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1, target_us: int = NEVER) -> None:
+    def __init__(self, partitions: int, service: ServiceTimes, *, target_us: int = NEVER) -> None:
         """target_us: events that take longer are counted as late."""
         self._target_us = target_us
         self._late = np.zeros(0, np.int64)
         """Late events by replica, among the stored outcomes."""
         self._times = service
-        common = (poll_events, service.slow_from_us, service.slow_until_us, 0, service.limit_each_us)
+        common = (service.slow_from_us, service.slow_until_us, 0, service.limit_each_us)
         self._service: Rows = np.array([(*common, gap_us) for gap_us in service.limit_gaps_us or (0,)], SERVICE)
         """The first row has the parameters of the loops. The others have the later shared limits."""
         self._partitions: Rows = np.zeros(partitions, PARTITION)

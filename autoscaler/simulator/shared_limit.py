@@ -37,10 +37,3 @@ def begin(events: Rows, base: int, replicas: Rows, service: Rows, now_us: int, u
         replicas[owner].free_us = events[row].done_us
         replicas[owner].waiting = events[row].next
         close_gate(service, started_us)
-        if events[row].polls:
-            replicas[owner].room = service[0].poll_events
-            following = events[row].next
-            while replicas[owner].room > 1 and following != NONE and events[following - base].intended_us <= started_us:
-                events[following - base].polls = False
-                replicas[owner].room -= 1
-                following = events[following - base].next

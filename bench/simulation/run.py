@@ -62,7 +62,6 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     policy_s: float
     """Time spent in the policy; `wall_s` includes it."""
     lost: int = 0
-    duplicates: int = 0
     phase_s: float = 0.0
     """Time from the first burst, or from a whole second of the workload, to the next tick."""
 
@@ -130,7 +129,6 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
         wall_s=wall_s,
         policy_s=run.policy_s,
         lost=lost,
-        duplicates=len(run.repeated),
         phase_s=round((scenario.autoscaler.tick_offset_s - began_s) % scenario.autoscaler.decision_interval_s, 6),
     )
 

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.simulator import kernel, shared_limit
+from autoscaler.simulator import kernel
 from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.rows import NEVER, NONE, EventServer
@@ -47,7 +47,7 @@ class Engine(EventServer):
             left = kernel.arrive(*self._state(), self._service, self._arrived, until_us)
             self._arrived = self._events.loaded if left == NONE else left
         if self._limited:
-            shared_limit.begin(*self._state()[:3], self._service, self.now_us, until_us)
+            kernel.begin_limited(*self._state()[:3], self._service, self.now_us, until_us)
         self.now_us = until_us
 
     def attach(self, partition: int, replica: int) -> None:

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.kernel import commit, commit_all, first_unfinished, service_us
+from autoscaler.simulator.kernel import close_gate, commit, commit_all, first_unfinished, service_us
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Rows
-from autoscaler.simulator.shared_limit import close_gate
 
 Ints = NDArray[np.int64]
 

@@ -6,7 +6,7 @@ They contain only a part of the run, short enough for the processor's cache.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ Rows = NDArray[np.void]
 
 NONE: Final = -1
 NEVER: Final = 1 << 62
+MAX_SHORT_US: Final = 1 << 32
+"""Latencies below this (71 minutes) are stored in 4 bytes if only latencies are kept."""
 
 EVENT: Final = np.dtype(
     [
@@ -89,6 +91,31 @@ class Events:
         """Return the events of all parts."""
         columns = {name: [getattr(part, name) for part in parts] for name in cls.__dataclass_fields__}
         return cls(**{name: np.concatenate([np.empty(0, EVENT[name]), *column]) for name, column in columns.items()})
+
+
+class Outcomes:
+    """Collects finished events, so that a long run need not fit into memory twice. keep: all data; else latencies."""
+
+    def __init__(self, *, keep: bool) -> None:
+        self._keep = keep
+        self._kept: list[Events] = []
+        self._latencies: list[NDArray[Any]] = []
+
+    def add(self, finished: Events) -> None:
+        """Add the next events."""
+        latency_us = finished.done_us - finished.intended_us
+        short = not self._keep and int(latency_us.max(initial=0)) < MAX_SHORT_US
+        self._latencies.append(latency_us.astype(np.uint32) if short else latency_us)
+        if self._keep:
+            self._kept.append(finished)
+
+    def latency_us(self) -> NDArray[np.int64]:
+        """Return the latency of each event, by event number: completion time minus intended arrival time, µs."""
+        return np.concatenate(self._latencies)
+
+    def events(self) -> Events:
+        """Return all events; empty if they are not kept."""
+        return Events.joined(self._kept)
 
 
 class Window:

@@ -23,9 +23,8 @@ from autoscaler.records import EventAges, decision_record, not_ready_record
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.observation import OffsetObserver
-from autoscaler.simulator.outcome import Outcomes
 from autoscaler.simulator.rebalance import make_engine
-from autoscaler.simulator.rows import Events
+from autoscaler.simulator.rows import Events, Outcomes
 from autoscaler.simulator.settings import Change, SimulationSettings
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 

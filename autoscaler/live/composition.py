@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from autoscaler.controller import Controller
 from autoscaler.live import observed_group
 from autoscaler.live.acting import Acting
 from autoscaler.live.conditions import Conditions, ScaleUps
+from autoscaler.live.configuration import StartupConfig, policy_config_of
 from autoscaler.live.hold_reader import ActChangedError, HoldReader
 from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.kafka import topic_exists
@@ -31,8 +32,7 @@ from autoscaler.live.web import Source, serving
 from autoscaler.live.windows import in_windows
 from autoscaler.page.feed import EntryFeed
 from autoscaler.policies.guards.holds import Held
-from autoscaler.policies.registry import PolicyConfig
-from autoscaler.ports import NotReadyError, Policy
+from autoscaler.ports import NotReadyError
 from contracts.children import python_module
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
@@ -47,11 +47,6 @@ LEAVE_S: Final = 90.0
 """Time after which another value of `act` applies although a plan is not carried out, or a replica has not stopped."""
 MAX_MISSED_TICKS: Final = 3
 """Decision intervals without a tick after which the health page answers 503."""
-
-
-def policy_config_of(settings: AutoscalerSettings) -> PolicyConfig:
-    """Return the configuration of the policy. Raises ValueError."""
-    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime), settings.fallback)
 
 
 def launcher_from(
@@ -70,17 +65,6 @@ def launcher_from(
     http_port = ANY_PORT if settings.http_port else "0"
     environ = {**environ, "TAILPACK_PAYMENT_PARTITIONS": "0", "TAILPACK_HTTP_PORT": http_port}
     return ProcessLauncher(Path(settings.state_dir), command, environ)
-
-
-@dataclass(frozen=True, slots=True)
-class StartupConfig:
-    """The whole configuration of an autoscaler."""
-
-    settings: AutoscalerSettings
-    connection: Connection
-    policy: Policy
-    environ: Mapping[str, str]
-    """Environment of the replicas: this process's own, plus the settings of the file."""
 
 
 class LiveAutoscaler:

@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run, sorted_changes
+from bench.jobs import FAILED, OPTIMUM, Announce, Job, Row, run, sorted_changes
+from bench.matrix import Case, Contender, Matrix
 from bench.simulation.sent_events import CLAIRVOYANT
 from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import CLAIRVOYANT_POLICIES

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.matrix import Case, Contender, simulate_job
+from bench.jobs import simulate_job
+from bench.matrix import Case, Contender
 from bench.matrix_table import COLUMNS, Line, lines_of, table
 from bench.random_scenarios import random_case
 from report.picture import BLUE, RED, Picture, picture

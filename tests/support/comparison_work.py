@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from bench.matrix import Job, Row
+from bench.jobs import Job, Row
 from contracts.validation import InvalidSettingsError
 
 

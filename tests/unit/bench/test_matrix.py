@@ -10,23 +10,8 @@ import comparison_work
 import psutil
 import pytest
 
-from bench.matrix import (
-    FAILED,
-    FILE,
-    ROOT,
-    ROW_SOURCES,
-    Case,
-    Contender,
-    Job,
-    find_axis,
-    matrix_names,
-    random_parts,
-    read_axes,
-    read_matrix,
-    run,
-    run_jobs,
-    sorted_changes,
-)
+from bench.jobs import FAILED, FILE, ROOT, ROW_SOURCES, Job, run, run_jobs, sorted_changes
+from bench.matrix import Case, Contender, find_axis, matrix_names, random_parts, read_axes, read_matrix
 from bench.random_scenarios import random_case
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.run import run_scenario
@@ -54,7 +39,7 @@ def test_a_key_stands_for_scenario_policy_seed_settings_and_files(tmp_path: Path
 
 def test_the_version_covers_every_file_from_which_a_row_follows() -> None:
     script = (
-        "import sys; from bench.matrix import Job, simulate_job\n"
+        "import sys; from bench.jobs import Job, simulate_job\n"
         "simulate_job(Job(scenario='w1', policy='tail-aware', changes=(('duration_s', 2),)))\n"
         "print(*(m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)))"
     )

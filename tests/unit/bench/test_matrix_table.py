@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bench import matrix_table
-from bench.matrix import FAILED, OPTIMUM, Axis, Case, Job, Matrix, Row
+from bench.jobs import FAILED, OPTIMUM, Job, Row
+from bench.matrix import Axis, Case, Matrix
 from bench.matrix_table import Comparison, Line, compare, draw, page
 
 HARDNESS = np.random.default_rng(1).normal(0, 1, 100)

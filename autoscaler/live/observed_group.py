@@ -204,9 +204,9 @@ class ObservedGroup:
         saved = (actual.replica_s - model.replica_s) / 60
         share = f", {saved / (actual.replica_s / 60):+.0%}" if actual.replica_s else ""
         return (
-            f"{self._members.name}, {self.compared_s / 60:.1f} minutes: the group used {actual.replica_s / 60:.1f} replica-minutes, "
-            f"the shadow {model.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event waited longer than "
-            f"{target_s:g} s for {actual.late_s:.0f} s, in the shadow for {model.late_s:.0f} s"
+            f"{self._members.name}, {self.compared_s / 60:.1f} minutes: the group used {actual.replica_s / 60:.1f} "
+            f"replica-minutes, the shadow {model.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event "
+            f"waited longer than {target_s:g} s for {actual.late_s:.0f} s, in the shadow for {model.late_s:.0f} s"
         ) + (f"; unknown and not counted: {self.unknown}" if self.unknown else "")
 
     def status(self) -> GroupStatus:

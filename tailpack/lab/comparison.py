@@ -6,7 +6,8 @@ from typing import Any
 
 from bench.jobs import simulate_job
 from bench.matrix import Case, Contender
-from bench.matrix_table import COLUMNS, Line, lines_of, table
+from bench.matrix_page import COLUMNS, table
+from bench.matrix_table import Line, lines_of
 from bench.random_scenarios import random_case
 from report.picture import BLUE, RED, Picture, picture
 from tailpack.lab.runs import configured

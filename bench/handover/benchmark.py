@@ -19,6 +19,7 @@ from contracts.waiting import WaitTimeoutError
 QUICK_STEPS_S: Final = 33.0
 """With `quick`, the last step begins at this time at the latest, so that the benchmark ends within 50 s."""
 
+
 @dataclass(kw_only=True)
 class GroupBenchmark(QuickBenchmark):
     """Base class of benchmarks that change a serving group. It has the options of the group and its load."""

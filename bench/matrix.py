@@ -134,9 +134,12 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def resolve_axis(self) -> Axis | None:
         """Return the axis, or None. Raises InvalidSettingsError if its name is unknown."""
-        if isinstance(self.axis, Axis):
-            return self.axis
-        return find_axis(self.axis) if self.axis else None
+        if isinstance(self.axis, Axis) or not self.axis:
+            return self.axis or None
+        axes = read_axes()
+        if self.axis not in axes:
+            raise InvalidSettingsError([f"axis {self.axis!r} is {unknown_name(self.axis, axes)}"])
+        return axes[self.axis]
 
     def cases_at_points(self) -> list[Case]:
         """Return the cases with all changes; with an axis, each case at each point."""
@@ -180,14 +183,6 @@ def _builtin_matrices() -> dict[str, Matrix]:
 def read_axes() -> dict[str, Axis]:
     """Return the built-in axes by name."""
     return msgspec.toml.decode(AXES_FILE.read_bytes(), type=dict[str, Axis])
-
-
-def find_axis(name: str) -> Axis:
-    """Return a built-in axis. Raises InvalidSettingsError if the name is unknown."""
-    axes = read_axes()
-    if name not in axes:
-        raise InvalidSettingsError([f"axis {name!r} is {unknown_name(name, axes)}"])
-    return axes[name]
 
 
 def read_matrix(name_or_path: str) -> Matrix:

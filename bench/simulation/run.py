@@ -62,8 +62,6 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     policy_s: float
     """Time spent in the policy; `wall_s` includes it."""
     lost: int = 0
-    phase_s: float = 0.0
-    """Time from the first burst, or from a whole second of the workload, to the next tick."""
 
     @property
     def regret(self) -> float | None:
@@ -106,7 +104,6 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
     lost = sent.events - len(run.latency_us)
     actions = [change.action for change in run.changes]
     bursts, rate = sent.spacing is Spacing.BURST, sent_events.true_service_rate(scenario)
-    began_s = sent.bursts.phase_s(sent.seed) if bursts else 0.0
     table, target_s = sent.table(), target.latency_target_s
     packed = per_second_packing(table, service_rate=rate, latency_target_s=target_s, bursts=bursts)
     in_sla = in_sla_share(run.latency_us, target_s, lost)
@@ -129,7 +126,6 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
         wall_s=wall_s,
         policy_s=run.policy_s,
         lost=lost,
-        phase_s=round((scenario.autoscaler.tick_offset_s - began_s) % scenario.autoscaler.decision_interval_s, 6),
     )
 
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from bench.jobs import FAILED, FILE, ROOT, ROW_SOURCES, Job, run, run_jobs, sorted_changes
-from bench.matrix import Case, Contender, find_axis, matrix_names, random_parts, read_axes, read_matrix
+from bench.matrix import Axis, Case, Contender, Matrix, matrix_names, random_parts, read_axes, read_matrix
 from bench.random_scenarios import random_case
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.run import run_scenario
@@ -123,9 +123,9 @@ def test_each_matrix_can_be_run(name: str) -> None:
             case.job(contender).read_scenario()
 
 
-@pytest.mark.parametrize("name", read_axes())
-def test_each_axis_can_be_swept(name: str) -> None:
-    for _, changes in find_axis(name).points():
+@pytest.mark.parametrize("axis", read_axes().values())
+def test_each_axis_can_be_swept(axis: Axis) -> None:
+    for _, changes in axis.points():
         Case(scenario="w1", set=changes).job(LINEAR).read_scenario()
 
 
@@ -135,7 +135,7 @@ def test_a_mistake_in_a_matrix_is_named_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingsError, match=r"mine.toml: .*scenari.*case"):
         read_matrix(str(path))
     with pytest.raises(InvalidSettingsError, match="did you mean startup"):
-        find_axis("start-up")
+        Matrix(title="x", axis="start-up").resolve_axis()
 
 
 def test_a_random_scenario_follows_from_its_number_and_leaves_something_to_decide() -> None:

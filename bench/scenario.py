@@ -324,7 +324,7 @@ REPLICAS: Final = "autoscaler.{}_replicas"
 
 _LOAD_KEYS: Final = {
     **{name: name for name in ("topology", "duration_s")},
-    **{name: f"load.{name}" for name in ("workload", "trace", "split", "partitioner", "invalid_share", "faults")},
+    **{name: f"load.{name}" for name in ("workload", "trace", "split", "partitioner", "faults")},
     "partitions": "payment.partitions",
 }
 """Field of LoadSpec → key in a scenario, for fields that the rules of LoadSpec read."""

@@ -73,8 +73,6 @@ class Load(Bursts):
     """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""
     faults: tuple[str, ...] = setting(())
     """`burst 120-121 10`: ten times the events in second 120. `hot-key 60-90 0.5`: half have one customer."""
-    invalid_share: float = setting(0.0, "share", least=0, most=1)
-    """Share of invalid orders. Pipeline only."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ An order depends only on the run, the seed and the event number. Its record is p
 
 import uuid
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b, sha1
 from math import exp
@@ -42,23 +41,13 @@ ANY_PARTITION = -1
 """Partition of a record for which the Kafka client chooses it by a hash of the key."""
 
 
-class Flaw(StrEnum):
-    """The reason why the Order service must refuse an order."""
-
-    AMOUNT = "amount"
-    CARD = "card"
-    CURRENCY = "currency"
-    MERCHANT = "merchant"
-
-
 class Orders:
     """Creates the orders of one run by their numbers, in about 10 µs each."""
 
-    def __init__(self, run: str, seed: int, invalid_share: float = 0.0) -> None:
+    def __init__(self, run: str, seed: int) -> None:
         """`run` is part of every order id, so that runs on one broker never share an id."""
         self._run_id = uuid.uuid5(_NAMESPACE, f"{run}:{seed}")
         self._chance_key = blake2b(f"orders:{seed}".encode(), digest_size=32).digest()
-        self._invalid_below = round(invalid_share * 2**32)
 
     def order_id(self, number: int) -> str:
         """Return the id of event `number`."""
@@ -67,13 +56,10 @@ class Orders:
         return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
     def order(self, number: int, key: int | None = None) -> OrderPlaced:
-        """Return order `number`, with the flaw that `flaw(number)` returns.
-
-        key: number of the customer. If None, a customer is chosen pseudo-randomly from the seed.
-        """
-        chance = self._random_bytes(number)
+        """Return order `number`. key: number of the customer; None: chosen pseudo-randomly from the seed."""
+        chance = blake2b(number.to_bytes(8, "big"), key=self._chance_key, digest_size=32).digest()
         customer = int.from_bytes(chance[0:4], "big") % CUSTOMERS if key is None else key
-        valid = OrderPlaced(
+        return OrderPlaced(
             order_id=self.order_id(number),
             customer=customer_name(customer),
             merchant=catalogue.MERCHANTS[chance[4] % len(catalogue.MERCHANTS)],
@@ -82,20 +68,6 @@ class Orders:
             amount_minor=_amount_minor(int.from_bytes(chance[6:12], "big")),
             card_number=card_number(customer),
         )
-        flaw = self.flaw(number)
-        return valid if flaw is None else _with_flaw(valid, flaw)
-
-    def flaw(self, number: int) -> Flaw | None:
-        """Return the flaw of order `number`; None if it is valid."""
-        if not self._invalid_below:
-            return None
-        chance = self._random_bytes(number)
-        if int.from_bytes(chance[12:16], "big") >= self._invalid_below:
-            return None
-        return tuple(Flaw)[chance[16] % len(Flaw)]
-
-    def _random_bytes(self, number: int) -> bytes:
-        return blake2b(number.to_bytes(8, "big"), key=self._chance_key, digest_size=32).digest()
 
 
 @lru_cache(CUSTOMERS)
@@ -108,19 +80,6 @@ def card_number(customer: int) -> str:
 def _amount_minor(chance: int) -> int:
     drawn = exp(_AMOUNT.inv_cdf((chance + 0.5) / 2**48))
     return min(max(round(drawn), 1), MAX_AMOUNT_MINOR)
-
-
-def _with_flaw(order: OrderPlaced, flaw: Flaw) -> OrderPlaced:
-    match flaw:
-        case Flaw.AMOUNT:
-            return msgspec.structs.replace(order, amount_minor=0)
-        case Flaw.CARD:
-            wrong_digit = (int(order.card_number[-1]) + 1) % 10
-            return msgspec.structs.replace(order, card_number=f"{order.card_number[:-1]}{wrong_digit}")
-        case Flaw.CURRENCY:
-            return msgspec.structs.replace(order, currency="XXX")
-        case Flaw.MERCHANT:
-            return msgspec.structs.replace(order, merchant="nobody")
 
 
 class Record(NamedTuple):

@@ -61,8 +61,6 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     burst_jitter_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     burst_drift_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Times of bursts, as in the class `Bursts`."""
-    invalid_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-    """Share of orders that Order must refuse. Pipeline only."""
 
     def __post_init__(self) -> None:
         problems = contradictions(msgspec.structs.asdict(self), RULES)
@@ -214,18 +212,12 @@ def _ignores_table(partitioner: Partitioner, owner: str) -> str | None:
     return f"'{partitioner}' would ignore the partition table of {owner}; use 'explicit'"
 
 
-def _invalid_orders_are_validated(values: Values) -> str | None:
-    is_unchecked = values["invalid_share"] > 0 and values["topology"] is Topology.PAYMENT_ONLY
-    return "must be 0 in payment-only runs, which have no stage that validates orders" if is_unchecked else None
-
-
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("workload", _known_workload),
     ("duration_s", partial(_unless_traced, _long_enough)),
     ("split", partial(_unless_traced, _split_fits_table)),
     ("partitions", partial(_unless_traced, _partitions_fit_table)),
     ("partitioner", partial(_unless_traced, _partitioner_keeps_table)),
-    ("invalid_share", _invalid_orders_are_validated),
     ("faults", faults_problem),
     *BURST_RULES,
 )

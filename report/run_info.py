@@ -56,8 +56,6 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     command: str = ""
     versions: dict[str, str] = {}
     machine: str = ""
-    phases_s: dict[str, float] = {}
-    """Step → seconds from the start of the command until it was reached."""
     peak_memory_mib: float | None = None
     """Peak of the summed PSS of all processes of the run."""
     cores_full_s: float | None = None

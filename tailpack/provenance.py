@@ -117,12 +117,6 @@ def check_no_run(folder: Path) -> Path:
     return folder
 
 
-def newest_run(out: Path = Path("out")) -> Path | None:
-    """Return the folder of the newest run in `out`; None if it has no run."""
-    found = max(out.glob(f"*/{RUN_FILE}"), key=lambda file: file.stat().st_mtime, default=None)
-    return found and found.parent
-
-
 def new_folder(out: Path, scenario: str) -> Path:
     """Create and return a folder for one run, named after the scenario and the time."""
     for attempt in range(100):

@@ -4,13 +4,13 @@ import contextlib
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import psutil
 
-from contracts.children import STOP_DEADLINE_S, defer_stop_signals, python_module
+from contracts.children import STOP_DEADLINE_S, defer_stop_signals, last_log_line, python_module
 from tailpack.errors import TailpackError
 from tailpack.local.jars import java
 
@@ -21,12 +21,12 @@ def write_report(
     run: Path,
     *,
     master: str = "",
-    while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
+    while_waiting: Callable[[Iterable[int]], None] = lambda _: None,
     extra: Sequence[str] = (),
 ) -> None:
     """Run the report job for the folder `run`, in which it writes result.json, events.parquet and report.html.
 
-    while_waiting: called every half second with name → pid of the job's processes.
+    while_waiting: called every half second with the process ids of the job.
     Raises TailpackError with the job's last line if it fails, and also if it takes longer than half an hour.
     """
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
@@ -34,7 +34,7 @@ def write_report(
         java()
     arguments = [str(run), *extra, "--master", master]
     job: subprocess.Popen[bytes] | None = None
-    with tempfile.TemporaryFile() as output:  # not in the run folder, whose disk may be full
+    with tempfile.NamedTemporaryFile() as output:  # not in the run folder, whose disk may be full
         try:
             with defer_stop_signals():
                 job = subprocess.Popen(
@@ -45,10 +45,10 @@ def write_report(
             while time.monotonic() < deadline_s:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     if job.wait(0.5):
-                        raise TailpackError(f"the report failed: {_last_line(output)}")
+                        last = last_log_line(Path(output.name)) or "it printed nothing"
+                        raise TailpackError(f"the report failed: {last.removeprefix('report: ')}")
                     return
-                members = enumerate(_process_tree(job))
-                while_waiting({f"spark {number}" if number else "spark driver": each.pid for number, each in members})
+                while_waiting(each.pid for each in _process_tree(job))
             raise TailpackError(f"the report was not finished within {DEADLINE_S:.0f} s; see {log}")
         finally:
             if job:
@@ -79,9 +79,3 @@ def _end_process_tree(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
     for survivor in psutil.wait_procs(others, timeout=1)[1]:
         survivor.kill()
-
-
-def _last_line(output: IO[bytes]) -> str:
-    output.seek(0)
-    lines = [line for line in output.read().decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1].removeprefix("report: ") if lines else "it printed nothing"

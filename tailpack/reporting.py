@@ -16,7 +16,6 @@ from bench import BenchError
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.provenance import newest_run
 from tailpack.report_job import write_report
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def make_report(source: str, inputs: ReportInputs, console: Console, *, master: 
     if inputs.journal is not None:
         raise TailpackError("--journal needs --events")
     if not Path(source).is_dir():
-        raise TailpackError(f"{source}: no such run; {_newest_hint()}")
+        raise TailpackError(f"{source}: no such run; newest: {newest_in(Path('out'))}")
     if inputs.slo_arguments():
         raise TailpackError(f"{source}: the run defines its own SLO; leave out {inputs.slo_arguments()[0]}")
     check_run(Path(source))
@@ -82,14 +81,9 @@ def report_run(folder: Path, master: str, **more: Any) -> None:
 
 def newest_in(out: Path) -> Path:
     """Return the newest run in `out`. Raises TailpackError if it has no run."""
-    if (found := newest_run(out)) is None:
-        raise TailpackError(f"{out} has no run: pass RUN_DIR, or make a run: tailpack demo")
-    return found
-
-
-def _newest_hint() -> str:
-    found = newest_run(Path("out"))
-    return f"newest: {found}" if found else "out has no run; make one: tailpack demo"
+    if runs := [*out.glob(f"*/{RUN_FILE}")]:
+        return max(runs, key=lambda file: file.stat().st_mtime).parent
+    raise TailpackError(f"{out} has no run: pass RUN_DIR, or make a run: tailpack demo")
 
 
 def _custom_events_arguments(folder: Path, inputs: ReportInputs) -> list[str]:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -89,7 +89,6 @@ class Run:
         self._began = time.monotonic()
         self._first_at = 0.0
         """Monotonic time at which the first event is sent, s; 0: not known yet."""
-        self._phases: dict[str, float] = {}
         self._phase = "starting"
         self._pages = contextlib.ExitStack()
         self._others: list[dict[str, Any]] = []
@@ -106,14 +105,12 @@ class Run:
             if self.fit_load and not self.scenario.load.trace:
                 self._fit_load()
             connection = self._connect()
-            self._mark_phase("Kafka answers")
             create_topics(connection, self.scenario.payment.partitions, self.scenario.pipeline_partitions)
             self._load(connection)
             self._save_info(versions=versions())
             self._phase = "writing the report"
             with self.console.status("computing the report"):
                 report_run(self.folder, "", while_waiting=self._measure)
-            self._mark_phase("report written")
             self._save_info()
             self._log(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process)")
         finally:
@@ -182,7 +179,6 @@ class Run:
                 options = {"web_port": self.web_port, "load_workers": self.load_workers}
                 stack.start(self.scenario.load_spec(), **options, only_load=only_load)  # type: ignore[arg-type]
                 self._until_ready(stack, screen)
-                self._mark_phase("services and first replica ready")
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
                 self._log(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
                 self._start_load(stack)
@@ -258,7 +254,6 @@ class Run:
         now_s = now_us() / 1e6
         second = -(-(now_s + LEAD_S) // 1)  # a whole second, so that ticks have a fixed offset from bursts
         self._first_at = time.monotonic() + second - now_s
-        self._mark_phase("first event sent", self._first_at)
         self.meter.full_s = 0.0
         self._save_info(started_us=int(second * 1e6))
         if self._controls:
@@ -287,7 +282,6 @@ class Run:
             elif time.monotonic() > progress_at + DRAIN_DEADLINE_S:
                 self._log(f"{awaited - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s; they count as lost")
                 break
-        self._mark_phase("last event done")
         full_s = round(self.meter.full_s, 1)
         self._save_info(drained_us=now_us(), cores_full_s=full_s, events_scheduled=sent.scheduled - sent.repeated)
 
@@ -302,27 +296,22 @@ class Run:
             self._save_info()
         if now >= self._metered_at + METER_EVERY_S:
             self._metered_at = now
-            self._measure(stack.processes())
+            self._measure(stack.processes().values())
 
-    def _measure(self, processes: dict[str, int]) -> None:
+    def _measure(self, pids: Iterable[int]) -> None:
         kafka = self._own_broker.nodes[1].pid if self._own_broker else None
-        own = ({"kafka": kafka} if kafka else {}) | {"tailpack": os.getpid()}
-        self._memory_mib = self.meter.sample(processes | own, time.monotonic())
+        self._memory_mib = self.meter.sample(filter(None, (*pids, kafka, os.getpid())), time.monotonic())
 
     def _moment(self, phase: str) -> RunStatus:
         now, title = time.monotonic(), f"tailpack {self.scenario.name} · {self.scenario.autoscaler.policy}"
         elapsed_s = now - self._first_at if self._first_at else self._began - now
         return RunStatus(title, phase, elapsed_s, self.scenario.duration_s, self._memory_mib)
 
-    def _mark_phase(self, phase: str, at: float | None = None) -> None:
-        self._phases[phase] = round((at or time.monotonic()) - self._began, 2)
-
     def _save_info(self, **fields: Any) -> None:
         fields |= {"interventions": tuple(self._controls.done)} if self._controls else {}
         peak_mib = round(self.meter.peak_mib, 1) or None
-        self.info = replace(self.info, phases_s=dict(self._phases), peak_memory_mib=peak_mib, **fields)
+        self.info = replace(self.info, peak_memory_mib=peak_mib, **fields)
         self.info.save(self.folder)
-        self.meter.save(self.folder / "processes.json")
 
     def _log(self, sentence: str) -> None:
         at = f"[dim]{time.monotonic() - self._began:6.1f} s[/dim]"

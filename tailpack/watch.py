@@ -1,6 +1,5 @@
 """Follow a run by reading its topics into the state that the live view and the live page show."""
 
-import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Final
 import msgspec
 
 from autoscaler.page.state import LiveState, ranks
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalDecoder
@@ -42,28 +42,20 @@ class RunState(LiveState):
 
     finished: set[str] = field(default_factory=set)
     dead_letters: set[str] = field(default_factory=set)
-    recent: deque[tuple[float, float]] = field(default_factory=deque)
-    """Pairs (monotonic time of reading in s, latency in s) of the events in the window, oldest first."""
     timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=TIMELINES))
 
     def percentiles(self) -> tuple[float, float, float] | None:
         """Return median, p99 and maximum latency of the window in s; None without events."""
-        return ranks([latency for _, latency in self.recent])
+        from_s = now_us() / 1e6 - WINDOW_S
+        return ranks([one for second, found in self.seconds.items() if second >= from_s for one in found.latencies_s])
 
-    def record_finished(self, order_id: str, timeline: Timeline, now: float) -> None:
+    def record_finished(self, order_id: str, timeline: Timeline) -> None:
         """Record one finished event. Duplicates are ignored."""
         if order_id in self.finished or timeline.done_us is None:
             return
         self.finished.add(order_id)
         self.timelines.append(timeline)
-        latency = (timeline.done_us - timeline.intended_us) / 1e6
-        self.recent.append((now, latency))
-        self.record_latency(timeline.done_us, latency)
-
-    def drop_expired(self, now: float) -> None:
-        """Drop latencies that are older than the window."""
-        while self.recent and self.recent[0][0] < now - WINDOW_S:
-            self.recent.popleft()
+        self.record_latency(timeline.done_us, (timeline.done_us - timeline.intended_us) / 1e6)
 
     def stages(self) -> dict[str, float]:
         """Return stage → median time in ms of the newest events, for the stages that their timelines cover."""
@@ -102,7 +94,6 @@ class Watcher:
         with self.state.lock:
             for record in records:
                 self._record(self._names[record.topic], record.key, record.value)
-            self.state.drop_expired(time.monotonic())
         return self.state
 
     def close(self) -> None:
@@ -121,7 +112,7 @@ class Watcher:
                 self.state.dead_letters.add(msgspec.json.decode(value or b"", type=DeadLetter).letter_id)
             else:
                 event = self._finished.decode(value or b"")
-                self.state.record_finished(event.order_id, event.timeline, time.monotonic())
+                self.state.record_finished(event.order_id, event.timeline)
 
 
 def timeline_topic(topology: Topology) -> Topic:

@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -15,13 +15,14 @@ from autoscaler.controller import Controller
 from autoscaler.live import observed_group
 from autoscaler.live.acting import Acting
 from autoscaler.live.conditions import Conditions, ScaleUps
+from autoscaler.live.configuration import StartupConfig, policy_config_of
 from autoscaler.live.hold_reader import ActChangedError, HoldReader
 from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.kafka import topic_exists
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loop import STEP_S, Loop, run_beside, warm_up_policy
-from autoscaler.live.metrics import LAST_TICK, LEADING, REBALANCE_TIME, STATUS, TICK, Metrics
+from autoscaler.live.metrics import INFO, LAST_TICK, LEADING, REBALANCE_TIME, STATUS, TICK, Metrics
 from autoscaler.live.observed_group import ObservedGroup
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError
@@ -31,8 +32,7 @@ from autoscaler.live.web import Source, serving
 from autoscaler.live.windows import in_windows
 from autoscaler.page.feed import EntryFeed
 from autoscaler.policies.guards.holds import Held
-from autoscaler.policies.registry import PolicyConfig
-from autoscaler.ports import NotReadyError, Policy
+from autoscaler.ports import NotReadyError
 from contracts.children import python_module
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
@@ -47,11 +47,6 @@ LEAVE_S: Final = 90.0
 """Time after which another value of `act` applies although a plan is not carried out, or a replica has not stopped."""
 MAX_MISSED_TICKS: Final = 3
 """Decision intervals without a tick after which the health page answers 503."""
-
-
-def policy_config_of(settings: AutoscalerSettings) -> PolicyConfig:
-    """Return the configuration of the policy. Raises ValueError."""
-    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime), settings.fallback)
 
 
 def launcher_from(
@@ -70,19 +65,6 @@ def launcher_from(
     http_port = ANY_PORT if settings.http_port else "0"
     environ = {**environ, "TAILPACK_PAYMENT_PARTITIONS": "0", "TAILPACK_HTTP_PORT": http_port}
     return ProcessLauncher(Path(settings.state_dir), command, environ)
-
-
-@dataclass(frozen=True, slots=True)
-class StartupConfig:
-    """The whole configuration of an autoscaler."""
-
-    settings: AutoscalerSettings
-    connection: Connection
-    policy: Policy
-    environ: Mapping[str, str]
-    """Environment of the replicas: this process's own, plus the settings of the file."""
-    keeps_owners: bool = False
-    """Whether it only observes by order, and stays the leader of its group of other consumers."""
 
 
 class LiveAutoscaler:
@@ -153,7 +135,7 @@ class LiveAutoscaler:
             )  # fmt: skip
             self._group, policy = self._acting.group, self._acting.limit(policy)
             # alerts count who acts: an observer is no autoscaler of the group
-            self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
+            self._metrics[INFO].labels(settings.group_in(connection.namespace), policy.name).set(1)
         else:
             of = connection, settings, self._offsets, self._problems
             self._group = ObservedGroup.of(*of, may_replace=bool(holds and holds.order))

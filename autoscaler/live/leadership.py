@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from autoscaler.live.composition import policy_config_of
+from autoscaler.live.configuration import policy_config_of
 from autoscaler.live.launcher import LauncherError
 from autoscaler.live.loop import warm_up_policy
 from autoscaler.live.metrics import CONDITION, LEADING, MetricSet

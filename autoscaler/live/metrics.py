@@ -8,14 +8,11 @@ from prometheus_client import CollectorRegistry
 from contracts.holds import Direction, Hold
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.metrics import MetricSpec, counter, gauge, histogram
-from contracts.settings import Target
 
 INFO: Final = gauge("tailpack_autoscaler_info", "", "Constant 1 with these labels", "group", "policy")
 LEADING: Final = gauge(
     "tailpack_leading", "", "1: this autoscaler leads; 0: standby, or another member leads the group"
 )
-TARGET: Final = gauge("tailpack_latency_target_seconds", "seconds", "Latency target (W)")
-BUDGET: Final = gauge("tailpack_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
 LAG: Final = gauge("tailpack_partition_lag_events", "events", "Events produced and not yet committed", "partition")
 RATE: Final = gauge(
     "tailpack_partition_arrival_rate_events_per_second", "events/s", "Arrival rate (λ), last interval", "partition"
@@ -91,12 +88,6 @@ class Metrics(MetricSet):
         self[PREDICTED].set(float("nan"))
         for component in CONDITIONS:
             self.set_condition(component, False)
-
-    def set_group(self, group: str, policy: str, target: Target) -> None:
-        """Set the metrics of the scaled group, its policy and its SLO."""
-        self[INFO].labels(group, policy).set(1)
-        self[TARGET].set(target.latency_target_s)
-        self[BUDGET].set(1 - target.percentile)
 
     def set_condition(self, component: str, has_problem: bool) -> None:
         """Set whether a component has a problem."""

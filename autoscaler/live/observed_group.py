@@ -33,24 +33,22 @@ REPLICAS = gauge("tailpack_shadow_replicas", "replicas", "Replicas of the real g
 LAG = gauge("tailpack_shadow_lag_seconds", "seconds", "Age of the oldest waiting event", "of")
 MINUTES = gauge("tailpack_shadow_replica_minutes", "replica-minutes", "Replica-minutes since the start", "of")
 LATE = gauge("tailpack_shadow_late_seconds", "seconds", "Time with the oldest waiting event over the target", "of")
-COMPARED = gauge("tailpack_shadow_watched_seconds", "seconds", "Duration of the comparison")
-MEMBER_RATE = gauge("tailpack_shadow_service_rate_events_per_second", "events/s", "Service rate of a busy member")
 
 
 @dataclass(slots=True)
 class Account:
-    """Cost of the real group or of the model so far."""
+    """Cost of the real group or of the model so far. lag_s: age of the oldest waiting event, seconds."""
 
     replicas: int = 0
     replica_s: float = 0.0
     lag_s: float = 0.0
-    """Age of the oldest waiting event, seconds."""
     late_s: float = 0.0
 
-    def book(self, passed_s: float, target_s: float) -> None:
-        """Add the cost of a time span at the current replica count and lag."""
-        self.replica_s += self.replicas * passed_s
-        self.late_s += passed_s if self.lag_s > target_s else 0.0
+    def book(self, replicas: int, lag_s: float, passed_s: float, target_s: float) -> None:
+        """Set the present replica count and lag, and add their cost for the time that has passed."""
+        self.replicas, self.lag_s = replicas, lag_s
+        self.replica_s += replicas * passed_s
+        self.late_s += passed_s if lag_s > target_s else 0.0
 
 
 class ObservedGroup:
@@ -147,11 +145,9 @@ class ObservedGroup:
             self.plan = Plan(tuple(f"{REPLICA_PREFIX}-{number}" for number in range(len(owned))), None)
             self._ready_s, self._began_s, passed_s = dict.fromkeys(self.plan.replicas, at_s), at_s, 0.0
         self._serve(at_s, passed_s, arrived, rate)
-        self.actual.replicas, self.would_be.replicas = len(owned), self.plan.count
-        self.actual.lag_s = max(self._ages.of(lags), default=0.0)
-        self.would_be.lag_s = max(self._ages.of(self._waiting), default=0.0)
-        self.actual.book(passed_s, self._settings.latency_target_s + self.unknown_s)
-        self.would_be.book(passed_s, self._settings.latency_target_s)
+        target_s, waits_s = self._settings.latency_target_s, self._ages.of
+        self.actual.book(len(owned), max(waits_s(lags), default=0.0), passed_s, target_s + self.unknown_s)
+        self.would_be.book(self.plan.count, max(waits_s(self._waiting), default=0.0), passed_s, target_s)
         return self._observed(at_s, partitions, rate)
 
     def arrivals(self) -> RecentArrivals | None:
@@ -177,8 +173,6 @@ class ObservedGroup:
         self._problems.report("plans", self._propose())
         self._problems.report("members", self._members.problem)
         self._problems.report("transactions", self._loads.hidden)
-        metrics[COMPARED].set(self.compared_s)
-        metrics[MEMBER_RATE].set(self.status().service_rate)
         for of, account in (("group", self.actual), ("would_be", self.would_be)):
             metrics[REPLICAS].labels(of).set(account.replicas)
             metrics[LAG].labels(of).set(account.lag_s)
@@ -203,16 +197,16 @@ class ObservedGroup:
 
     def summary(self) -> str:
         """Return the comparison in one line, or why there is none."""
-        if not (minutes := self.compared_s / 60):
+        if not self.compared_s:
             reason = "; ".join(self._problems.current.values()) or "the run was too short"
             return f"{self._members.name}: no comparison: {reason}"
         actual, model, target_s = self.actual, self.would_be, self._settings.latency_target_s
         saved = (actual.replica_s - model.replica_s) / 60
         share = f", {saved / (actual.replica_s / 60):+.0%}" if actual.replica_s else ""
         return (
-            f"{self._members.name}, {minutes:.1f} minutes: the group used {actual.replica_s / 60:.1f} replica-minutes, "
-            f"the shadow {model.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event waited longer than "
-            f"{target_s:g} s for {actual.late_s:.0f} s, in the shadow for {model.late_s:.0f} s"
+            f"{self._members.name}, {self.compared_s / 60:.1f} minutes: the group used {actual.replica_s / 60:.1f} "
+            f"replica-minutes, the shadow {model.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event "
+            f"waited longer than {target_s:g} s for {actual.late_s:.0f} s, in the shadow for {model.late_s:.0f} s"
         ) + (f"; unknown and not counted: {self.unknown}" if self.unknown else "")
 
     def status(self) -> GroupStatus:

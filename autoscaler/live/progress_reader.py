@@ -5,7 +5,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
-from autoscaler.live.record_shares import RecordShares
+from autoscaler.live.partition_offsets import RecordShares
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord

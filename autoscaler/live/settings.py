@@ -1,7 +1,7 @@
 """Settings of the live autoscaler."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -9,14 +9,13 @@ import msgspec
 
 from autoscaler.live.windows import windows_open, zone_exists
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
-from autoscaler.ports import Policy
 from contracts.fields import NAME, NAME_RULE
 from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost, LiveSpeeds, Membership
 from contracts.plan import plan_key
 from contracts.rebalance_protocol import RUNTIMES
 from contracts.settings import Rule, Rules, Settings, Target, must, setting
 from contracts.topics import ScaledGroup
-from contracts.validation import DECODE_ERRORS, InvalidSettingsError
+from contracts.validation import DECODE_ERRORS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +53,6 @@ class PolicyOptions(Settings):
         from autoscaler.policies.tail_aware.plans import TailAwareSettings  # noqa: PLC0415  imports numpy
 
         return {"price": GOALS[self.goal] * TailAwareSettings.price} | given
-
-    def create_policy(self, create: Callable[[], Policy]) -> Policy:
-        """Return the policy of `create`. Its ValueError becomes an InvalidSettingsError that names the settings."""
-        try:
-            return create()
-        except ValueError as error:
-            where = "policy, goal or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
-            raise InvalidSettingsError([f"{where}: {error}"]) from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""An autoscaler process from its configuration to its exit status."""
+"""An autoscaler process from its start to its exit status."""
 
 import fcntl
 import logging
@@ -17,7 +17,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaException
 
 from autoscaler.live.acting import keep_owners
-from autoscaler.live.composition import LiveAutoscaler, StartupConfig, launcher_from, policy_config_of
+from autoscaler.live.composition import LiveAutoscaler, launcher_from
+from autoscaler.live.configuration import StartupConfig, policy_config_of, read, read_chain
 from autoscaler.live.hold_reader import ActChangedError, HoldReader
 from autoscaler.live.kafka import CONTROL_NEED, DEADLINE_S, check, topic_exists
 from autoscaler.live.launcher import LauncherError, of_extra, stop_orphans
@@ -25,21 +26,14 @@ from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.problems import exit_status_of
 from autoscaler.live.replica import STOP_MARGIN_S
-from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.policies.chain import chained_policies
-from autoscaler.policies.tail_aware.policy import TailAware
-from autoscaler.ports import NotReadyError, Policy
-from contracts.connection import read_settings
+from autoscaler.ports import NotReadyError
 from contracts.holds import Hold
 from contracts.preflight import PreflightError, check_topics
 from contracts.topics import Topic, qualified
-from contracts.validation import InvalidSettingsError, as_environment
+from contracts.validation import InvalidSettingsError
 from contracts.waiting import Stop
 
 log = logging.getLogger("autoscaler")
-CHAIN_POLICY: Final = TailAware.name
-STAGE_OFFSET_S: Final = 0.05
-"""Delay of a stage's tick after the tick of the stage before it, whose decision it reads."""
 EXIT_FENCED: Final = 3
 EXIT_NO_KAFKA: Final = 4
 EXIT_NO_LAUNCHER: Final = 5
@@ -100,48 +94,6 @@ def lock_state_dir(state_dir: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def read(config: Path | None, environ: Mapping[str, str]) -> StartupConfig:
-    """Read and check all settings. Raises InvalidSettingsError with all problems."""
-    policies: list[Policy] = []
-
-    def make(settings: AutoscalerSettings) -> None:
-        policies.append(settings.create_policy(policy_config_of(settings).policy))
-
-    connection, settings = read_settings(environ, AutoscalerSettings, config, make)
-    properties = settings.replica_client_properties or connection.client_properties
-    of_replicas = as_environment(replace(connection, client_properties=properties)) | as_environment(settings)
-    return StartupConfig(settings, connection, policies[0], {**environ, **of_replicas})
-
-
-def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[StartupConfig]:
-    """Read the stages of a chain. Their latency targets add up to one SLO. Raises InvalidSettingsError, see `read`."""
-    stages: list[StartupConfig] = []
-    problems: list[str] = []
-    for config in configs:
-        try:
-            stages.append(read(config, environ))
-        except InvalidSettingsError as error:
-            problems += error.problems
-    unique = {key: [getattr(stage.settings, key) for stage in stages] for key in ("state_dir", "replica_prefix")}
-    for key, values in (unique | {"namespace": [stage.connection.namespace for stage in stages]}).items():
-        problems += [f"{key} = {value!r}: each group needs its own" for value in {*values} if values.count(value) > 1]
-    problems += [
-        f"policy = {stage.settings.policy!r}: a chain needs {CHAIN_POLICY}; start one autoscaler for each other group"
-        for stage in stages
-        if stage.settings.policy != CHAIN_POLICY
-    ]
-    acts = "must be on in a chain; observe each group by its own autoscaler"
-    problems += [f"act = {stage.settings.act!r}: {acts}" for stage in stages if not stage.settings.acts]
-    if problems:
-        raise InvalidSettingsError(problems)
-    chain: list[StartupConfig] = []
-    policies = chained_policies([policy_config_of(stage.settings) for stage in stages])
-    for number, (stage, policy) in enumerate(zip(stages, policies, strict=True)):
-        offset_s = (stages[0].settings.tick_offset_s + number * STAGE_OFFSET_S) % stage.settings.decision_interval_s
-        chain.append(replace(stage, policy=policy, settings=replace(stage.settings, tick_offset_s=offset_s)))
-    return chain
 
 
 def _run_all(stages: Sequence[StartupConfig], stop: Stop, signals: list[int]) -> int:

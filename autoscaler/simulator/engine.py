@@ -6,9 +6,7 @@
 - `attach` and `detach` at t apply to every event that has not started before t. The replica that has started an event
   finishes it. Commands at t precede all starts at t. Events of a partition without owner wait. The order within a
   partition is kept if the next owner is attached after the end of the event in service.
-- Events are polled in batches. A free replica polls up to `poll_events` events that have arrived, and commits them all
-  when the last one is finished. Attaching or detaching a partition closes the replica's batch: polled events that have
-  not started are polled again. poll_events = 1: each event is committed when it is finished.
+- Each event is committed when it is finished.
 - The service time of an event at a replica is its demand × the slow-down at its start / the replica's speed, ≥ 1 µs.
 - A shared limit sets a minimum gap between the starts of two events at any replicas. The waiting event
   with the smallest number starts next.
@@ -20,10 +18,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.simulator import kernel, shared_limit
+from autoscaler.simulator import kernel
 from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.rows import NEVER, NONE, Events, EventServer
+from autoscaler.simulator.rows import NEVER, NONE, EventServer
 
 NO_OWNER: Final = NONE
 
@@ -31,16 +29,14 @@ NO_OWNER: Final = NONE
 class Engine(EventServer):
     """Runs the compiled loops of `kernel` in bounded memory."""
 
-    def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1, target_us: int = NEVER) -> None:
-        """Raise ValueError for less than one partition, or polls of less than one event."""
-        if partitions < 1 or poll_events < 1:
-            raise ValueError(f"{partitions} partitions and polls of {poll_events} events: both must be at least 1")
-        super().__init__(partitions, service, poll_events=poll_events, target_us=target_us)
+    def __init__(self, partitions: int, service: ServiceTimes, *, target_us: int = NEVER) -> None:
+        """Raise ValueError for less than one partition."""
+        if partitions < 1:
+            raise ValueError(f"{partitions} partitions: must be at least 1")
+        super().__init__(partitions, service, target_us=target_us)
         self._limited = bool(service.limit_gaps_us)
         self._commanded = False
         """Whether commands are pending. All commands of one moment are carried out together."""
-        self._repeated: dict[int, Events] = {}
-        """Outcomes of finished events that must be served again."""
 
     def advance(self, until_us: int) -> None:
         """Serve all events that start before `until_us`, which becomes `now_us`. Raises ValueError for the past."""
@@ -51,7 +47,7 @@ class Engine(EventServer):
             left = kernel.arrive(*self._state(), self._service, self._arrived, until_us)
             self._arrived = self._events.loaded if left == NONE else left
         if self._limited:
-            shared_limit.begin(*self._state()[:3], self._service, self.now_us, until_us)
+            kernel.begin_limited(*self._state()[:3], self._service, self.now_us, until_us)
         self.now_us = until_us
 
     def attach(self, partition: int, replica: int) -> None:
@@ -95,23 +91,17 @@ class Engine(EventServer):
         return self._replicas["busy_us"].tolist() if self._limited else None
 
     def kill(self, replica: int) -> None:
-        """End `replica` now. Its partitions are detached, and its uncommitted events are served again.
+        """End `replica` now. Its partitions are detached, and the event in service is served again.
 
-        The outcome of an event is its first completion, as in the definition of latency. If an uncommitted event was
-        finished, its repetition only costs time. The event in service counts as not finished.
         Raises ValueError for a replica that does not exist or is dead.
         """
         self._check_alive(replica)
         self._carry_out()
         for partition in np.flatnonzero(self._partitions["owner"] == replica).tolist():
             self.detach(partition)
-        returned = event = kernel.take_started(*self._state(), replica, self.now_us)
-        while event != NONE:
-            row = self._events.rows[event - self._events.base]
-            if event >= self._collected_until and row["done_us"] <= self.now_us:
-                self._repeated.setdefault(event, self._events.outcomes(event, event + 1))
-            self._concern(int(row["partition"]))
-            event = int(row["next"])
+        returned = kernel.take_started(*self._state(), replica, self.now_us)
+        if returned != NONE:
+            self._concern(int(self._events.rows["partition"][returned - self._events.base]))
         self._replicas["alive"][replica] = False
         self._carry_out(returned)
 
@@ -131,19 +121,10 @@ class Engine(EventServer):
         return done_us
 
     def _collect(self) -> None:
-        first = end = self._collected_until
-        while True:
-            end = kernel.first_unfinished(self._events.rows, self._events.base, end, self._events.loaded, self.now_us)
-            if end not in self._repeated:
-                break
-            end += 1
-        served = self._events.outcomes(first, end)
-        for event in [event for event in self._repeated if event < end]:
-            outcome = self._repeated.pop(event)
-            served.started_us[event - first] = outcome.started_us[0]
-            served.done_us[event - first] = outcome.done_us[0]
-            served.replica[event - first] = outcome.replica[0]
-        self._store(served)
+        events, first = self._events, self._collected_until
+        self._store(
+            events.outcomes(first, kernel.first_unfinished(events.rows, events.base, first, events.loaded, self.now_us))
+        )
 
     def _oldest_needed(self) -> int:
         return kernel.oldest_needed(*self._state(), self._arrived, self.now_us)

@@ -14,7 +14,6 @@ from autoscaler.simulator.chance import Cause, chance_of, startup_time_s
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.members import Member, Members, first_placement, follow_plan, place_partitions
 from autoscaler.simulator.observation import LearnedRates, OffsetObserver
-from autoscaler.simulator.outcome import Kill
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.rebalance import RebalanceModel
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
@@ -49,7 +48,6 @@ class SimulatedGroup:
         self.epoch = 0
         self.plans: list[PlanWritten] = []
         self.changes: list[Change] = []
-        self.kills: list[Kill] = []
         names = tuple(f"{REPLICA_PREFIX}-{ordinal}" for ordinal in range(settings.initial_replicas))
         self._plan = Plan(names, None)
         first = [self._request(name) for name in names]
@@ -206,7 +204,6 @@ class SimulatedGroup:
         after_s = self._settings.eviction_s if failure.known else self._settings.session_s
         evicted_us = now_us + round(after_s * 1e6)
         self._engine.kill(victim.number)
-        self.kills.append(Kill(now_us, victim.number, self._engine.committed()))
         self._dying |= {victim.number}
         self._rebalance.on_death(victim.number, evicted_us)
         if failure.known:

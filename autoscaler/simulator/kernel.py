@@ -48,7 +48,6 @@ def assign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: R
             events[row].replica = owner
             if service[0].gap_us:
                 events[row].started_us = events[row].done_us = NEVER
-                events[row].polls = True
                 if replicas[owner].waiting == NONE:
                     replicas[owner].waiting = event
             else:
@@ -57,18 +56,45 @@ def assign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: R
                 events[row].started_us = started_us
                 events[row].done_us = done_us
                 replicas[owner].free_us = done_us
-                polls = replicas[owner].room == 0 or events[row].intended_us > replicas[owner].polled_us
-                if polls:
-                    replicas[owner].polled_us = started_us
-                    replicas[owner].room = service[0].poll_events
-                replicas[owner].room -= 1
-                events[row].polls = polls
             if replicas[owner].first == NONE:
                 replicas[owner].first = event
             else:
                 events[replicas[owner].last - base].next = event
             replicas[owner].last = event
         event = following
+
+
+@compiled
+def close_gate(service: Rows, at_us: int) -> None:
+    """Under a shared limit, set the earliest time of the next start, after the start of an event at `at_us`."""
+    stretch = min(at_us // service[0].each_us, len(service) - 1)
+    service[0].open_us = at_us + service[stretch].gap_us
+
+
+@compiled
+def begin_limited(events: Rows, base: int, replicas: Rows, service: Rows, now_us: int, until_us: int) -> None:
+    """Under a shared limit, start the events that can start before `until_us`. Earlier arrivals must be assigned.
+
+    The next event depends on all replicas, so outcomes are computed one by one, in order of time.
+    """
+    while True:
+        open_us = max(service[0].open_us, now_us)
+        event, owner, started_us = NONE, NONE, until_us
+        for replica in range(len(replicas)):
+            candidate = replicas[replica].waiting
+            if candidate != NONE:
+                ready_us = max(replicas[replica].free_us, events[candidate - base].intended_us, open_us)
+                if ready_us < started_us or (ready_us == started_us and candidate < event):
+                    event, owner, started_us = candidate, replica, ready_us
+        if event == NONE:
+            return
+        row = event - base
+        events[row].started_us = started_us
+        events[row].done_us = started_us + service_us(service, events[row].demand_us, replicas, owner, started_us)
+        replicas[owner].busy_us += events[row].done_us - max(replicas[owner].free_us, events[row].intended_us)
+        replicas[owner].free_us = events[row].done_us
+        replicas[owner].waiting = events[row].next
+        close_gate(service, started_us)
 
 
 @compiled
@@ -87,40 +113,31 @@ def arrive(events: Rows, base: int, replicas: Rows, partitions: Rows, service: R
 
 @compiled
 def commit(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> None:
-    """Commit the finished batches of a replica."""
+    """Commit the finished events of a replica."""
     first = replicas[replica].first
-    while first != NONE:
-        last = first
-        after = events[first - base].next
-        while after != NONE and not events[after - base].polls:
-            last = after
-            after = events[after - base].next
-        if events[last - base].done_us > now_us:
-            break
-        while first != after:
-            partitions[events[first - base].partition].committed += 1
-            first = events[first - base].next
-        replicas[replica].done_us = events[last - base].done_us
+    while first != NONE and events[first - base].done_us <= now_us:
+        partitions[events[first - base].partition].committed += 1
+        replicas[replica].done_us = events[first - base].done_us
+        first = events[first - base].next
     replicas[replica].first = first
 
 
 @compiled
 def commit_all(events: Rows, base: int, replicas: Rows, partitions: Rows, now_us: int) -> None:
-    """Commit all finished batches."""
+    """Commit all finished events."""
     for replica in range(len(replicas)):
         commit(events, base, replicas, partitions, replica, now_us)
 
 
 @compiled
 def _take_back(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> int:
-    """Return the chain of events that a replica has not started. Started events stay, as a closed batch."""
+    """Return the chain of events that a replica has not started. A started event stays."""
     commit(events, base, replicas, partitions, replica, now_us)
     last, unstarted = NONE, int(replicas[replica].first)
     while unstarted != NONE and events[unstarted - base].started_us < now_us:
         last = unstarted
         unstarted = events[unstarted - base].next
     replicas[replica].free_us = now_us
-    replicas[replica].room = 0
     replicas[replica].waiting = NONE
     replicas[replica].last = last
     if last == NONE:
@@ -133,7 +150,7 @@ def _take_back(events: Rows, base: int, replicas: Rows, partitions: Rows, replic
 
 @compiled
 def take_started(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> int:
-    """Remove and return the chain of events that a replica has started and not committed."""
+    """Remove and return the event that a replica has started and not finished; NONE without one."""
     unstarted: int = _take_back(events, base, replicas, partitions, replica, now_us)
     first = int(replicas[replica].first)
     replicas[replica].first = unstarted

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.kernel import commit, commit_all, first_unfinished, service_us
+from autoscaler.simulator.kernel import close_gate, commit, commit_all, first_unfinished, service_us
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Rows
-from autoscaler.simulator.shared_limit import close_gate
 
 Ints = NDArray[np.int64]
 
@@ -141,7 +140,7 @@ def acquire(
         close_gate(service, at_us)
     commit(events, base, replicas, partitions, member, at_us)
     replicas[member].first = event
-    events[row].next, events[row].polls = NONE, True  # a batch of its own
+    events[row].next = NONE
     events[row].started_us = at_us
     at_us += service_us(service, events[row].demand_us, replicas, member, at_us)
     events[row].done_us = at_us

@@ -131,7 +131,7 @@ def make_engine(partitions: int, settings: SimulationSettings, agenda: Agenda) -
     if how.rebalance_protocol is RebalanceProtocol.SHARE:
         pool = Pool(partitions, service, target_us=target_us)
         return pool, ShareGroup(pool, agenda)
-    engine = Engine(partitions, service, poll_events=settings.poll_events, target_us=target_us)
+    engine = Engine(partitions, service, target_us=target_us)
     is_led = how.rebalance_protocol in (RebalanceProtocol.LED_EAGER, RebalanceProtocol.LED_COOPERATIVE)
     heartbeats = Heartbeats(round(how.heartbeat_s * 1e6), settings.seed, in_phase=is_led)
     rebalance_time_us, pause_us = round(how.rebalance_time_s * 1e6), round(how.pause_s * 1e6)

@@ -6,7 +6,7 @@ They contain only a part of the run, short enough for the processor's cache.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ Rows = NDArray[np.void]
 
 NONE: Final = -1
 NEVER: Final = 1 << 62
+MAX_SHORT_US: Final = 1 << 32
+"""Latencies below this (71 minutes) are stored in 4 bytes if only latencies are kept."""
 
 EVENT: Final = np.dtype(
     [
@@ -29,7 +31,6 @@ EVENT: Final = np.dtype(
         ("next", np.int64),  # next event of its chain
         ("partition", np.int32),
         ("replica", np.int32),
-        ("polls", np.bool_),  # whether it is the first of a batch
     ],
     align=True,
 )
@@ -42,9 +43,7 @@ REPLICA: Final = np.dtype(
         ("last", np.int64),
         ("waiting", np.int64),  # under a shared limit, first unstarted event of the chain
         ("busy_us", np.int64),  # under a shared limit, total time including the wait for the limit
-        ("polled_us", np.int64),  # time of the newest batch
-        ("room", np.int64),  # events that the batch can still take; 0: it is closed
-        ("done_us", np.int64),  # end of the newest committed batch; in a pool, event
+        ("done_us", np.int64),  # end of the newest committed event
         ("concerned", np.bool_),  # whether a pending command concerns it
         ("alive", np.bool_),
     ],
@@ -63,7 +62,6 @@ PARTITION: Final = np.dtype(
 )
 SERVICE: Final = np.dtype(
     [
-        ("poll_events", np.int64),
         ("slow_from_us", np.int64),
         ("slow_until_us", np.int64),
         ("open_us", np.int64),  # under a shared limit, earliest next start
@@ -93,6 +91,31 @@ class Events:
         """Return the events of all parts."""
         columns = {name: [getattr(part, name) for part in parts] for name in cls.__dataclass_fields__}
         return cls(**{name: np.concatenate([np.empty(0, EVENT[name]), *column]) for name, column in columns.items()})
+
+
+class Outcomes:
+    """Collects finished events, so that a long run need not fit into memory twice. keep: all data; else latencies."""
+
+    def __init__(self, *, keep: bool) -> None:
+        self._keep = keep
+        self._kept: list[Events] = []
+        self._latencies: list[NDArray[Any]] = []
+
+    def add(self, finished: Events) -> None:
+        """Add the next events."""
+        latency_us = finished.done_us - finished.intended_us
+        short = not self._keep and int(latency_us.max(initial=0)) < MAX_SHORT_US
+        self._latencies.append(latency_us.astype(np.uint32) if short else latency_us)
+        if self._keep:
+            self._kept.append(finished)
+
+    def latency_us(self) -> NDArray[np.int64]:
+        """Return the latency of each event, by event number: completion time minus intended arrival time, µs."""
+        return np.concatenate(self._latencies)
+
+    def events(self) -> Events:
+        """Return all events; empty if they are not kept."""
+        return Events.joined(self._kept)
 
 
 class Window:
@@ -144,13 +167,13 @@ class EventServer(ABC):
     are unfinished, and the outcomes that were not taken.
     """
 
-    def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1, target_us: int = NEVER) -> None:
+    def __init__(self, partitions: int, service: ServiceTimes, *, target_us: int = NEVER) -> None:
         """target_us: events that take longer are counted as late."""
         self._target_us = target_us
         self._late = np.zeros(0, np.int64)
         """Late events by replica, among the stored outcomes."""
         self._times = service
-        common = (poll_events, service.slow_from_us, service.slow_until_us, 0, service.limit_each_us)
+        common = (service.slow_from_us, service.slow_until_us, 0, service.limit_each_us)
         self._service: Rows = np.array([(*common, gap_us) for gap_us in service.limit_gaps_us or (0,)], SERVICE)
         """The first row has the parameters of the loops. The others have the later shared limits."""
         self._partitions: Rows = np.zeros(partitions, PARTITION)

@@ -23,9 +23,8 @@ from autoscaler.records import EventAges, decision_record, not_ready_record
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.observation import OffsetObserver
-from autoscaler.simulator.outcome import Outcomes, repeated
 from autoscaler.simulator.rebalance import make_engine
-from autoscaler.simulator.rows import Events
+from autoscaler.simulator.rows import Events, Outcomes
 from autoscaler.simulator.settings import Change, SimulationSettings
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 
@@ -141,8 +140,6 @@ class Run:
     requested: tuple[tuple[int, int], ...]
     """(Time in µs, replicas paid for from then on). `report.measures.replica_minutes` reads it."""
     drained_us: int
-    repeated: NDArray[np.int64]
-    """Numbers of finished events that were served again, once for each repetition."""
     policy_s: float
     """Time spent in Policy.decide, by the caller's clock; 0 without one."""
     plans: tuple[PlanWritten, ...]
@@ -178,8 +175,7 @@ def simulate(
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
     settings = replace(settings, failures=failures)
-    may_repeat = bool(failures) and settings.poll_events > 1
-    simulation = Simulation(workload, settings, keep=keep_events or may_repeat)
+    simulation = Simulation(workload, settings, keep=keep_events)
     journal = SimulatedJournal(simulation.group, policy.name, keep=keep_events)
     controller = Controller(simulation.group, policy, journal, clock)
     ticks_us = tick_times_us(settings, workload.duration_s)
@@ -193,19 +189,17 @@ def simulate(
     simulation.finish_changes()
     _replace_the_dead(simulation, controller, settings)
     drained_us = simulation.drain()
-    events = simulation.outcomes.events()
     group = simulation.group
     return Run(
         policy=policy.name,
         partitions=workload.partitions,
         duration_s=workload.duration_s,
-        events=events,
+        events=simulation.outcomes.events(),
         latency_us=simulation.outcomes.latency_us(),
         replica_names=tuple(group.members.names),
         changes=tuple(group.changes),
         requested=tuple(group.members.requested),
         drained_us=drained_us,
-        repeated=repeated(events, group.kills if may_repeat else []),
         policy_s=controller.policy_s,
         plans=tuple(group.plans),
         replica_changes=tuple(group.members.changes),

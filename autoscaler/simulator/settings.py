@@ -94,8 +94,6 @@ class ObservationSettings(Settings):
     """Start-up time that policies get; none: the true time, 0 if it is sampled."""
     startup_each_s: float = setting(0.0, "s", least=0)
     """Further time of a start for each other replica that starts meanwhile."""
-    poll_events: int = setting(1, "events", least=1)
-    """Maximum number of events that are polled and committed together."""
 
 
 @dataclass(frozen=True, kw_only=True)

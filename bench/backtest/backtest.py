@@ -19,7 +19,8 @@ from bench.backtest.contenders import (
     share_in_time,
 )
 from bench.backtest.parts import BOUND, Part, block_edges, parts_of, per_partition, run_part
-from bench.matrix import Announce, Contender, Row, run
+from bench.jobs import Announce, Row, run
+from bench.matrix import Contender
 from loadgen.shapes import IntArray
 from loadgen.trace import EventTrace, Trace
 from report.measures import INTERVAL_QUANTILES, RESAMPLES, Floats, Interval, per_second_packing

@@ -11,7 +11,8 @@ import numpy as np
 from autoscaler.policies.registry import fixed_count
 from bench.backtest.current import Current
 from bench.backtest.parts import Part, replica_limit
-from bench.matrix import FAILED, Contender, Job, Row, sorted_changes
+from bench.jobs import FAILED, Job, Row, sorted_changes
+from bench.matrix import Contender
 from loadgen.schedule import Spacing
 from loadgen.shapes import IntArray
 from report.measures import Floats

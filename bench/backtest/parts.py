@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.policies.registry import fixed_count
-from bench.matrix import Job, Row
+from bench.jobs import Job, Row
 from loadgen.schedule import SECOND_US
 from loadgen.shapes import IntArray
 from loadgen.trace import PARTITIONS, EventTrace, Trace

@@ -8,8 +8,9 @@ from typing import Annotated, ClassVar
 from typer import Option
 
 from bench.handover import figures
+from bench.handover.benchmark import GroupBenchmark
 from bench.handover.figures import KNOWN_DEATH, SIGTERM, UNKNOWN_DEATH
-from bench.handover.group import GroupBenchmark, ServedGroup
+from bench.handover.group import ServedGroup
 from bench.handover.steps import PlannedSteps, UnplannedSteps
 from contracts.rebalance_protocol import PLAN_PROTOCOLS
 
@@ -31,7 +32,7 @@ class Handover(GroupBenchmark):
             group.rest(FIRST_QUIET_S)
         for _ in (PlannedSteps if group.takes_plan else UnplannedSteps)(group).mixed():
             announce(status="handovers", completed=min(target, group.handovers), total=target)
-            if group.handovers >= target or group.is_late:
+            if group.handovers >= target or self.is_late(group):
                 break
 
 
@@ -56,5 +57,5 @@ class Failover(GroupBenchmark):
                 steps.start(group.start_warm())
             steps.end(end, steps.fullest())
             announce(status="ends of replicas", completed=number, total=len(ends))
-            if group.is_late:
+            if self.is_late(group):
                 break

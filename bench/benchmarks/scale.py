@@ -14,7 +14,8 @@ from typing import Annotated, Final
 import psutil
 from typer import Option
 
-from autoscaler.live.composition import LiveAutoscaler, StartupConfig
+from autoscaler.live.composition import LiveAutoscaler
+from autoscaler.live.configuration import StartupConfig
 from autoscaler.live.hold_reader import HoldReader
 from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
 from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_ADOPTION, TICK

@@ -2,26 +2,23 @@
 
 import tempfile
 import time
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 from confluent_kafka import Producer
-from typer import Option
 
 from autoscaler.live.foreign.members import Replicas
 from autoscaler.packing.owners import round_robin
 from bench import BenchError
-from bench.benchmark import QuickBenchmark, Row, Tools, all_exist, check, environ_of
+from bench.benchmark import all_exist, check, environ_of
 from bench.benchmarks.load import START_FILE, START_LEAD_US, EvenLoad
-from bench.handover.consumers import KNOWN, Consumers
+from bench.handover.consumers import Consumers
 from bench.handover.evidence import Evidence, Observer, Step, in_order
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
 from contracts.children import Child, collect_stop_signals, python_module
@@ -30,16 +27,16 @@ from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from contracts.preflight import client_config
 from contracts.progress import ReplicaState
-from contracts.settings import duration_s
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import WaitTimeoutError, until
 from loadgen.result import READY_FILE, GeneratorResult
 
+if TYPE_CHECKING:
+    from bench.handover.benchmark import GroupBenchmark
+
 POLL_S: Final = 0.02
 START_DEADLINE_S: Final = 60.0
 STEP_DEADLINE_S: Final = 60.0
-QUICK_STEPS_S: Final = 33.0
-"""With `quick`, the last step begins at this time at the latest, so that the benchmark ends within 50 s."""
 SETTLE_S: Final = 2.0
 """Time from the start of the load until measuring, in which clients fetch metadata and the broker's JVM compiles."""
 DRAIN_S: Final = 20.0
@@ -49,70 +46,10 @@ LONGEST_S, MOST_EVENTS = 7_200, 2_000_000
 """Maximum duration (s) and number of events of the load."""
 
 
-@dataclass(kw_only=True)
-class GroupBenchmark(QuickBenchmark):
-    """Base class of benchmarks that change a serving group. It has the options of the group and its load."""
-
-    CONSUMERS: ClassVar[tuple[str, ...]] = tuple(KNOWN)
-    runtime: Annotated[str, Option(help=f"Consumers, separated by commas: {', '.join(KNOWN)}.")] = "ours"
-    heartbeat: Annotated[str, Option(help="Heartbeat intervals of the members, separated by commas.")] = "3s"
-    replicas: Annotated[int, Option(help="Number of replicas, each a process.", min=2, max=64)] = 3
-    partitions: Annotated[int, Option(help="Partitions of the topic.", min=1, max=2000)] = 6
-    rate: Annotated[
-        int, Option(help="Events/s over all partitions; each event takes 5 ms to serve.", min=1, max=5000)
-    ] = 150
-    seed: Annotated[int, Option(help="Seed that chooses the steps.")] = 1
-
-    def cases(self) -> Sequence[str]:
-        """Return the consumers, each with every heartbeat interval. Raises ValueError for an unknown name."""
-        for name in (names := self.runtime.split(",")):
-            if name not in self.CONSUMERS:
-                raise ValueError(f"--runtime {name}: this benchmark supports {', '.join(self.CONSUMERS)}")
-        intervals = [text + "s" * text[-1:].isdigit() for text in self.heartbeat.split(",")]  # 3 is 3s
-        return [f"{name} {duration_s(text):g}" for text in intervals for name in names]
-
-    @abstractmethod
-    def act(self, group: "ServedGroup", announce: Callable[..., None]) -> None:
-        """Take the steps of the benchmark. Raises WaitTimeoutError."""
-
-    @staticmethod
-    @abstractmethod
-    def analyse(evidence: Evidence) -> Row:
-        """Return the figures of the evidence."""
-
-    def measure(self, case: str, tools: Tools) -> Row:
-        """Run `act` on a group; return the figures and whether they are valid.
-
-        Ctrl-C, or a step that takes too long, ends `act`. The figures then cover the steps until that moment.
-        """
-        problem, interrupted = "", False
-        name, _, heartbeat_s = case.partition(" ")
-        consumers = Consumers(*KNOWN[name], float(heartbeat_s))
-        is_planned = consumers.by == "assigned"
-        with tools.kafka("group", self.partitions, is_planned=is_planned) as connection, ExitStack() as stack:
-            group = ServedGroup(self, consumers, connection, stack)
-            group.begin()
-            try:
-                self.act(group, tools.announce)
-            except WaitTimeoutError as error:
-                problem = str(error)
-            except KeyboardInterrupt:
-                interrupted = True
-            evidence, sent = group.finish()
-        late_s, limit_s = (sent.lateness_p99_us or 0) / 1e6, sent.lateness_limit_us / 1e6
-        if not problem and late_s > limit_s:
-            problem = f"the load was late: p99 {late_s:.3f} s, limit {limit_s} s; stop other programs and repeat"
-        verdict = {"valid": not problem, "problem": problem, "interrupted": interrupted}
-        times = {"lateness_p99_s": late_s, "wall_s": round(time.monotonic() - group.began_s, 2)}
-        return (
-            asdict(self) | {"runtime": name, "heartbeat": float(heartbeat_s)} | self.analyse(evidence) | times | verdict
-        )
-
-
 class ServedGroup:
     """A group that serves a load, and the steps that were taken with it. `stack` stops the group."""
 
-    def __init__(self, setup: GroupBenchmark, consumers: Consumers, connection: Connection, stack: ExitStack) -> None:
+    def __init__(self, setup: "GroupBenchmark", consumers: Consumers, connection: Connection, stack: ExitStack) -> None:
         self.setup, self.connection, self.began_s = setup, connection, time.monotonic()
         self.consumers, self.takes_plan = consumers, bool(consumers.by)
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
@@ -139,11 +76,6 @@ class ServedGroup:
         self.quiet: list[tuple[int, int]] = []
         self.handovers = 0
         """Number of moved partitions whose new owner has finished an event."""
-
-    @property
-    def is_late(self) -> bool:
-        """Whether it is too late for a further step with `quick`."""
-        return self.setup.quick and time.monotonic() > self.began_s + QUICK_STEPS_S
 
     def partitions_of(self, replica: str) -> list[int]:
         """Return the partitions of `replica` in the newest plan, ascending."""

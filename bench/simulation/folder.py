@@ -107,8 +107,8 @@ def timeline(run: Run) -> dict[str, NDArray[Any]]:
         "accepted": np.ones(count, bool),
         "dead_letters": none,
     }
-    requested, settled = np.ones(count, np.int64), 1 + np.bincount(run.repeated, minlength=count)
-    carried = {"placed": none, "requested": requested, "settled": settled, "shipped": none, "notified": none}
+    once = np.ones(count, np.int64)
+    carried = {"placed": none, "requested": once, "settled": once, "shipped": none, "notified": none}
     for prefix, records in carried.items():
         columns |= {f"{prefix}_records": records, f"{prefix}_differ": np.zeros(count, bool)}
     return columns

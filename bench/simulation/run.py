@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from itertools import pairwise
 from math import ceil
 from typing import Any, Final
 
@@ -56,10 +55,6 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     scale_ups: int
     scale_downs: int
     reassignments: int
-    replicas_added: int = 0
-    """Added replicas, summed over all scale-ups. Some papers count replicas, not scale-ups."""
-    replicas_removed: int = 0
-    """Removed replicas, summed over all scale-downs."""
     moved_partitions: int
     """Partitions that changed their owner, summed over all decisions."""
     wall_s: float
@@ -67,9 +62,6 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     policy_s: float
     """Time spent in the policy; `wall_s` includes it."""
     lost: int = 0
-    duplicates: int = 0
-    phase_s: float = 0.0
-    """Time from the first burst, or from a whole second of the workload, to the next tick."""
 
     @property
     def regret(self) -> float | None:
@@ -111,10 +103,7 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
     target = scenario.target
     lost = sent.events - len(run.latency_us)
     actions = [change.action for change in run.changes]
-    counts = [scenario.autoscaler.initial_replicas, *(change.replicas for change in run.changes)]
-    steps = [after - before for before, after in pairwise(counts)]
     bursts, rate = sent.spacing is Spacing.BURST, sent_events.true_service_rate(scenario)
-    began_s = sent.bursts.phase_s(sent.seed) if bursts else 0.0
     table, target_s = sent.table(), target.latency_target_s
     packed = per_second_packing(table, service_rate=rate, latency_target_s=target_s, bursts=bursts)
     in_sla = in_sla_share(run.latency_us, target_s, lost)
@@ -133,14 +122,10 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
         scale_ups=actions.count(Action.UP),
         scale_downs=actions.count(Action.DOWN),
         reassignments=actions.count(Action.REASSIGN),
-        replicas_added=sum(step for step in steps if step > 0),
-        replicas_removed=-sum(step for step in steps if step < 0),
         moved_partitions=sum(change.moved for change in run.changes),
         wall_s=wall_s,
         policy_s=run.policy_s,
         lost=lost,
-        duplicates=len(run.repeated),
-        phase_s=round((scenario.autoscaler.tick_offset_s - began_s) % scenario.autoscaler.decision_interval_s, 6),
     )
 
 

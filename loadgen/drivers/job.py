@@ -54,7 +54,7 @@ class Job:
         self._columns: list[Any] = []
         """Each array has a value for each event: intended time (µs), partition, key, send time, unreadable, twice."""
         self._plan(0)
-        self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
+        self._orders = orders.Orders(connection.namespace, spec.seed)
         topic, self._partitions = orders.input_topic(spec)
         self._sender = Sender(
             connection, qualified(connection.namespace, topic), settings.linger_ms, pause=pause, settled=settled
@@ -104,7 +104,7 @@ class Job:
         """Return Prometheus metrics of the progress and lateness of this part."""
         registry = CollectorRegistry()
         limit_us = lateness_limit_us(self._spec.latency_target_s)
-        registry.register(GeneratorMetrics(lambda: len(self._numbers), self._sender, lambda: self._pacer, limit_us))
+        registry.register(GeneratorMetrics(self._sender, lambda: self._pacer, limit_us))
         return registry
 
     def connect(self, deadline_s: float) -> None:
@@ -160,7 +160,6 @@ class Job:
     def result(self, *, interrupted: bool = False, error: str | None = None) -> GeneratorResult:
         """Return the result so far. error: is reported instead of the first error of the sender."""
         sender, sent = self._sender, self._numbers[: self._sender.produced]
-        is_invalid = [bool(self._poison[number]) or self._orders.flaw(number) is not None for number in sent.tolist()]
         lateness_us = np.zeros(0, np.int64) if self._pacer is None else self._pacer.lateness_us
         p50_us, p99_us, max_us = (lateness_percentile_us(lateness_us, share) for share in (0.5, 0.99, 1.0))
         limit_us = lateness_limit_us(self._spec.latency_target_s)
@@ -171,7 +170,7 @@ class Job:
             produced=sender.produced,
             acknowledged=sender.acknowledged,
             failed=sender.failed,
-            invalid_orders=len(np.unique(sent[np.array(is_invalid, bool)])),
+            invalid_orders=len(np.unique(sent[self._poison[sent]])),
             interrupted=interrupted,
             started_us=self.started_us,
             ended_us=now_us(),

@@ -135,7 +135,6 @@ class Sender:
 SAMPLE = 1000
 """Number of events in the lateness metric."""
 
-SCHEDULED = gauge("tailpack_generator_scheduled", "events", "Events of the whole schedule")
 SENT = counter("tailpack_generator_sent_total", "events", "Events passed to the Kafka client")
 ACKNOWLEDGED = counter("tailpack_generator_acknowledged_total", "events", "Events that the brokers have confirmed")
 FAILED = counter("tailpack_generator_failed_total", "events", "Events that the Kafka client gave up")
@@ -148,17 +147,14 @@ LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "Highest p
 class GeneratorMetrics:
     """The generator's metrics, a prometheus-client collector. pacer: returns None before the load begins."""
 
-    def __init__(
-        self, scheduled: Callable[[], int], sender: Sender, pacer: Callable[[], Pacer | None], limit_us: int
-    ) -> None:
-        self._scheduled, self._sender, self._pacer, self._limit_us = scheduled, sender, pacer, limit_us
+    def __init__(self, sender: Sender, pacer: Callable[[], Pacer | None], limit_us: int) -> None:
+        self._sender, self._pacer, self._limit_us = sender, pacer, limit_us
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics."""
         pacer = self._pacer()
         late_us = None if pacer is None else lateness_percentile_us(pacer.lateness_us[-SAMPLE:], 0.99)
         values = {
-            SCHEDULED: self._scheduled(),
             SENT: self._sender.produced,
             ACKNOWLEDGED: self._sender.acknowledged,
             FAILED: self._sender.failed,

@@ -1,6 +1,6 @@
 """Report on a run or on files of events, with Spark if it is needed, and write result.json."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -10,17 +10,23 @@ from zlib import crc32
 
 from contracts.topics import Topic
 from report import ReportError, stored
+from report.columns import Packed, divide, numbered
 from report.figures import report_rows
 from report.records import JoinedEvents, Record, event_id
 from report.result import Result
 from report.run_info import EVENTS, RunInfo, load_run
 from report.spark import innermost_cause
-from report.spark.rows import SparkRows
+from report.table import T, Table, concat
 from report.topics import RunReader, gather, report_here
 
 LOG_FILE: Final = "spark.log"
 RECORDS_PER_TASK: Final = 500_000
 """Records that a task joins in its memory."""
+EVENTS_PER_TASK: Final = 1_500_000
+COMMON_COLUMNS: Final = (
+    "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "partition", "offset", "replica", "epoch",
+)  # fmt: skip
+"""Columns of rows that are divided by a column."""
 
 
 def report_run(folder: Path, master: str) -> Result:
@@ -105,3 +111,48 @@ def _join(
     for record in records:
         joined.add(record)
     yield from joined.write(place / f"part-{task}.parquet")
+
+
+class SparkRows:
+    """Event rows in the Parquet at `place`. A worker reads a row group; Spark groups rows with equal values."""
+
+    def __init__(self, context: Any, place: Path, known: frozenset[str] = stored.OPTIONAL_COLUMNS) -> None:
+        self.known = known & {*stored.check_events(place)}
+        groups = [group for group in stored.row_groups(place) if group[2]]
+        self._tables = context.parallelize(groups, max(1, len(groups))).map(_table)
+        self._tasks = max(2 * context.defaultParallelism, sum(rows for *_, rows in groups) // EVENTS_PER_TASK)
+        self._divided: dict[str, Any] = {}
+
+    def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
+        """Return `make(piece)` of each piece. Rows with the same value of `by` are in one piece."""
+        if not by:
+            return list(self._tables.map(make).collect())
+        columns = (*COMMON_COLUMNS, *([stored.CUSTOMER_COLUMN] if by == stored.CUSTOMER_COLUMN else []))
+        if by not in self._divided:
+            divided = self._tables.flatMap(partial(_divided, by=by, parts=self._tasks, columns=columns))
+            self._divided[by] = divided.partitionBy(self._tasks, int).values()
+        return list(self._divided[by].mapPartitions(partial(_joined, make=make, columns=columns)).collect())
+
+
+def _table(row_group: tuple[str, int, int]) -> Table:
+    from pyarrow import parquet  # noqa: PLC0415  in the worker
+
+    place, group, _ = row_group
+    file = parquet.ParquetFile(place)
+
+    def column(name: str) -> Any:
+        return file.read_row_group(group, [name]).column(name)
+
+    numbers, replicas = numbered(column("replica"))
+    return Table({"replica": Packed(numbers).rows()}, replicas, lambda name: Packed(column(name)).rows())
+
+
+def _divided(events: Table, by: str, parts: int, columns: tuple[str, ...]) -> Iterator[tuple[int, Table]]:
+    for part, rows in enumerate(divide(events, by, parts)):
+        if len(rows):
+            yield part, events.where(rows).only(*columns)
+
+
+def _joined(tables: Iterator[Table], make: Callable[[Table], T], columns: tuple[str, ...]) -> Iterator[T]:
+    if found := list(tables):
+        yield make(concat(found, *columns))

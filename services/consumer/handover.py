@@ -48,8 +48,6 @@ class Handover:
     """Rebalances that changed this replica's partitions and are not reported yet. The reporter clears the list."""
     pauses: Buckets = field(default_factory=lambda: Buckets(PAUSE))
     """For each partition taken over from another replica: how long no replica served it (s)."""
-    clock_offset_s: float = 0.0
-    """Own wall clock minus the wall clock of the replica from which a partition was last taken over."""
     _assigned_s: float = 0.0
     """When the last assignment arrived, by `monotonic_s`."""
     _previous_s: float | None = None  # the same for the generation before; None: this replica got none
@@ -160,7 +158,6 @@ class Handover:
         if self._previous_s is None or handed_over.served_us < 0:
             return 0
         pause_us = max(0, round((monotonic_s() - self._previous_s) * 1e6) - handed_over.served_us)
-        self.clock_offset_s = (now_us() - handed_over.at_us - pause_us) / 1e6
         self.pauses.observe(pause_us / 1e6)
         return pause_us
 

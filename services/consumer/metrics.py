@@ -27,7 +27,6 @@ PAUSE: Final = histogram(
     "For each partition taken over from another replica: time from that replica's stop until this one can start",
     bounds=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
 )
-CLOCK_OFFSET: Final = gauge("tailpack_consumer_clock_offset_seconds", "seconds", "Own clock minus the last owner's")
 EVENTS: Final = counter("tailpack_consumer_events_total", "events", "Handled events, including failed ones")
 EVENTS_FAILED: Final = counter("tailpack_consumer_events_failed_total", "events", "Events that failed for good")
 ATTEMPTS_RETRIED: Final = counter("tailpack_consumer_attempts_retried_total", "attempts", "Retried attempts")
@@ -35,9 +34,6 @@ BUSY_SECONDS: Final = counter("tailpack_consumer_busy_seconds_total", "seconds",
 PARTITIONS: Final = gauge("tailpack_consumer_partitions", "partitions", "Partitions that the replica serves")
 PARTITIONS_TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")
 HEALTHY: Final = gauge("tailpack_consumer_healthy", "", "1: the replica is healthy; 0: /healthz has the reasons")
-REPORTS_LOST: Final = counter(
-    "tailpack_consumer_reports_lost_total", "reports", "Progress reports that could not be written"
-)
 PARTITION_AGE: Final = gauge(
     "tailpack_consumer_partition_lag_seconds", "seconds", "Age of the backlog's oldest event; 0: none", "partition"
 )

@@ -151,7 +151,6 @@ class Vitals:
             metrics.IN_SLA: latencies.count_up_to(self.options.latency_target_s),
             metrics.TARGET: self.options.latency_target_s,
             metrics.BUDGET: 1 - self.options.percentile,
-            metrics.CLOCK_OFFSET: self.handover.clock_offset_s,
             metrics.EVENTS: server.events_handled,
             metrics.EVENTS_FAILED: server.events_failed,
             metrics.ATTEMPTS_RETRIED: server.attempts_retried,
@@ -159,7 +158,6 @@ class Vitals:
             metrics.PARTITIONS: len(partitions),
             metrics.PARTITIONS_TAKEN: self.handover.partitions_taken,
             metrics.HEALTHY: self.health().ok,
-            metrics.REPORTS_LOST: self.clients.progress.lost,
             metrics.PARTITION_AGE: {(name,): _oldest_s(queue) for name, queue in served},
             metrics.POSITION: {(name,): queue.position for name, queue in served if queue.position is not None},
         }

@@ -58,8 +58,8 @@ def compare(
     Finished runs are stored in --out: after an interruption the same command continues there. Exit status 1 if a run
     failed.
     """
-    from bench.matrix_table import compare as run_matrix  # noqa: PLC0415  numpy only where it is needed
-    from bench.matrix_table import draw, page  # noqa: PLC0415
+    from bench.matrix_page import draw, page  # noqa: PLC0415  numpy only where it is needed
+    from bench.matrix_table import compare as run_matrix  # noqa: PLC0415
 
     chosen = _matrix(names)
     if policies:

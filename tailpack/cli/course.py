@@ -18,7 +18,8 @@ from msgspec.structs import astuple, replace
 from rich.console import Console
 from rich.table import Table
 
-from bench.matrix import FAILED, Contender, Job, Row, run, simulate_job
+from bench.jobs import FAILED, Job, Row, run, simulate_job
+from bench.matrix import Contender
 from tailpack.cli.options import AsJson, Processes, print_json
 from tailpack.cli.progress import progress
 from tailpack.errors import require

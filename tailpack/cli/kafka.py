@@ -123,7 +123,7 @@ def create(
     if bool(scenario) == bool(config):
         raise TailpackError("pass either a scenario or --config, not both")
     if config:
-        from autoscaler.live.start import read  # noqa: PLC0415
+        from autoscaler.live.configuration import read  # noqa: PLC0415
 
         configured = read(config, os.environ)
         connection, scaled = configured.connection, configured.settings

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from bench.matrix import Announce
+    from bench.jobs import Announce
 
 LINE_INTERVAL_S: Final = 30.0
 """Interval of the progress lines if standard error is not a terminal."""

@@ -264,8 +264,8 @@ def figures_of(result: "SimulationResult", scenario: "ScenarioFile") -> Table:
         **{name: count(getattr(result, key)) for name, key in COUNTS.items()},
         "simulated in": f"{duration(result.wall_s)}, of which policy {duration(result.policy_s)}",
     }
-    if result.lost or result.duplicates:
-        rows["lost, duplicates"] = f"{result.lost}, {result.duplicates}"
+    if result.lost:
+        rows["lost"] = count(result.lost)
     return _pairs(rows, f"{result.scenario}, {result.policy}, seed {result.seed}")
 
 

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.matrix import Case, Contender, simulate_job
-from bench.matrix_table import COLUMNS, Line, lines_of, table
+from bench.jobs import simulate_job
+from bench.matrix import Case, Contender
+from bench.matrix_page import COLUMNS, table
+from bench.matrix_table import Line, lines_of
 from bench.random_scenarios import random_case
 from report.picture import BLUE, RED, Picture, picture
 from tailpack.lab.runs import configured

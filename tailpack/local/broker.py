@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
 from autoscaler.live.foreign.assignor import CLASS, build, jar_path
-from autoscaler.live.launchers.processes import process_identity
+from autoscaler.live.launchers.processes import process_identity, running
 from contracts.children import defer_stop_signals, last_log_line
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
@@ -72,11 +72,7 @@ class Node:
     def process(self) -> psutil.Process | None:
         """Return the node's process; None if it does not run."""
         state = self.state
-        if state is None or not (state.pid and state.identity) or process_identity(state.pid) != state.identity:
-            return None
-        with suppress(psutil.NoSuchProcess):
-            return psutil.Process(state.pid)
-        return None
+        return running(state.pid, state.identity) if state else None
 
     def prepare(self, jars: Path, state: NodeState) -> None:
         """Write the configuration with the ports of `state`. Format the data folder if it is not formatted."""

@@ -31,10 +31,10 @@ pytestmark = pytest.mark.kafka
 ROOT = Path(__file__).parents[2]
 
 
-def load(topology: Topology, *, duration_s: int = 3, partitions: int = 5, invalid_share: float = 0.0) -> LoadSpec:
+def load(topology: Topology, *, duration_s: int = 3, partitions: int = 5) -> LoadSpec:
     return LoadSpec(
         topology=topology, workload="smoke", spacing=Spacing.BURST, split=Split.EVEN, seed=1, duration_s=duration_s,
-        partitions=partitions, latency_target_s=0.5, invalid_share=invalid_share,
+        partitions=partitions, latency_target_s=0.5,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from bench.matrix import Job, Row
+from bench.jobs import Job, Row
 from contracts.validation import InvalidSettingsError
 
 
@@ -15,7 +15,6 @@ def invented_row(job: Job, *, in_sla: float = 0.99, replica_minutes: float = 30.
         **{"p50_s": 0.1, "p99_s": 0.4, "p999_s": 0.6, "max_s": 0.9, "lost": 0},
         **{"replica_minutes": replica_minutes, "packing_replica_minutes": 25.0},
         **{"scale_ups": 6, "scale_downs": 5, "reassignments": 4, "moved_partitions": 20},
-        **{"replicas_added": 6, "replicas_removed": 5},
     }
 
 

@@ -32,6 +32,13 @@ def process_identity(pid: int) -> str:
     return ""
 
 
+def running(pid: int, identity: str) -> psutil.Process | None:
+    """Return the process with this pid; None if it has ended, or if another process has its pid now."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid) if identity and process_identity(pid) == identity else None
+    return None
+
+
 @cache
 def _boot() -> str:
     try:
@@ -173,11 +180,4 @@ def read_pid_files(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Proce
             entry = msgspec.json.decode(path.read_bytes(), type=PidFile)
         except (OSError, *DECODE_ERRORS):
             continue
-        yield path.stem, entry, _same_process(entry)
-
-
-def _same_process(entry: PidFile) -> psutil.Process | None:
-    with suppress(psutil.NoSuchProcess):
-        is_same = entry.identity and process_identity(entry.pid) == entry.identity
-        return psutil.Process(entry.pid) if is_same else None
-    return None
+        yield path.stem, entry, running(entry.pid, entry.identity)

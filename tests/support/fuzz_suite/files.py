@@ -13,9 +13,9 @@ from small_report import small_run
 from stored_runs import event_rows
 
 from autoscaler.keda.scaler import KedaSettings
+from autoscaler.live.configuration import read as read_config
 from autoscaler.live.launchers.processes import read_pid_files
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.start import read as read_config
 from autoscaler.policies.registry import POLICIES, make_policy
 from bench import BenchError, benchmark, matrix, replay
 from bench.scenario import load_scenario

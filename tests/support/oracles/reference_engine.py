@@ -3,11 +3,9 @@
 Its rules are described in `autoscaler.simulator.engine`. Commands must be valid.
 """
 
-import heapq
 from collections import deque
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +48,8 @@ class _Replica:
     since_us: int = 0
     """Time `free_us`, or that of the last command after it. The next busy time cannot start earlier."""
     busy_us: int = 0
-    polled: int = 0
-    """Unstarted events of the batch."""
     uncommitted: list[int] = field(default_factory=list)
-    """Started events of the batch."""
+    """The event that it started last, until it is committed."""
 
 
 @dataclass(slots=True)
@@ -68,9 +64,8 @@ class _Outcome:
 class ReferenceEngine:
     """Readable version of `Engine`. Between two commands, events start one after the other in order of time."""
 
-    def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> None:
+    def __init__(self, partitions: int, service: ServiceTimes) -> None:
         self._service = service
-        self._poll_events = poll_events
         self.now_us = 0
         self._intended_us: list[int] = []
         self._partition: list[int] = []
@@ -141,7 +136,7 @@ class ReferenceEngine:
     def committed(self) -> NDArray[np.int64]:
         """See `Engine`."""
         for replica in self._replicas:
-            self._commit_finished_batch(replica)
+            self._commit_finished(replica)
         return self._committed.copy()
 
     def busy_us(self) -> list[int] | None:
@@ -151,7 +146,7 @@ class ReferenceEngine:
     def kill(self, replica: int) -> None:
         """See `Engine`."""
         dead = self._replicas[replica]
-        self._commit_finished_batch(dead)
+        self._commit_finished(dead)
         for partition in tuple(dead.attached):
             self.detach(partition)
         for event in dead.uncommitted:
@@ -187,8 +182,7 @@ class ReferenceEngine:
         )
 
     def _interrupt(self, replica: _Replica) -> None:
-        """Close the batch of a replica, because a command concerns it."""
-        replica.polled = 0
+        """Note that a command concerns a replica."""
         replica.since_us = max(replica.since_us, self.now_us)
 
     def _serve(self, until_us: int | None) -> None:
@@ -198,11 +192,8 @@ class ReferenceEngine:
             if until_us is not None and started_us >= until_us:
                 return
             replica = self._replicas[number]
-            if replica.polled == 0:
-                self._commit(replica)
-                replica.polled = self._poll(self._for(replica), started_us)
+            self._commit(replica)
             self._waiting[self._partition[event]].popleft()
-            replica.polled -= 1
             replica.uncommitted.append(event)
             replica.serving = event
             replica.free_us = started_us + service_us(self._service, event, number, started_us)
@@ -222,17 +213,12 @@ class ReferenceEngine:
         """Return the non-empty queues of the partitions of `replica`."""
         return [self._waiting[p] for p in replica.attached if self._waiting[p]]
 
-    def _poll(self, waiting: list[deque[int]], at_us: int) -> int:
-        """Return how many events a poll finds at that time."""
-        arrived = (takewhile(lambda event: self._intended_us[event] <= at_us, events) for events in waiting)
-        return len(list(islice(heapq.merge(*arrived), self._poll_events)))
-
-    def _commit_finished_batch(self, replica: _Replica) -> None:
-        if replica.polled == 0 and replica.free_us <= self.now_us:
+    def _commit_finished(self, replica: _Replica) -> None:
+        if replica.free_us <= self.now_us:
             self._commit(replica)
 
     def _commit(self, replica: _Replica) -> None:
-        """Commit the batch: all its events are finished."""
+        """Commit the finished event."""
         for event in replica.uncommitted:
             self._committed[self._partition[event]] += 1
             self._last_done_us = max(self._last_done_us, replica.free_us)

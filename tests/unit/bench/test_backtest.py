@@ -19,7 +19,8 @@ from bench.backtest.backtest import backtest
 from bench.backtest.contenders import Question, Runs
 from bench.backtest.current import read_current
 from bench.backtest.parts import BOUND, PART_S, WARM_UP_S, Part, parts_of, run_part
-from bench.matrix import Contender, Job, sorted_changes
+from bench.jobs import Job, sorted_changes
+from bench.matrix import Contender
 from contracts.validation import InvalidSettingsError
 from loadgen.event_writer import NO_KEY, EventWriter
 from loadgen.schedule import Spacing

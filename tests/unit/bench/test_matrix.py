@@ -10,23 +10,8 @@ import comparison_work
 import psutil
 import pytest
 
-from bench.matrix import (
-    FAILED,
-    FILE,
-    ROOT,
-    ROW_SOURCES,
-    Case,
-    Contender,
-    Job,
-    find_axis,
-    matrix_names,
-    random_parts,
-    read_axes,
-    read_matrix,
-    run,
-    run_jobs,
-    sorted_changes,
-)
+from bench.jobs import FAILED, FILE, ROOT, ROW_SOURCES, Job, run, run_jobs, sorted_changes
+from bench.matrix import Axis, Case, Contender, Matrix, matrix_names, random_parts, read_axes, read_matrix
 from bench.random_scenarios import random_case
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.run import run_scenario
@@ -54,7 +39,7 @@ def test_a_key_stands_for_scenario_policy_seed_settings_and_files(tmp_path: Path
 
 def test_the_version_covers_every_file_from_which_a_row_follows() -> None:
     script = (
-        "import sys; from bench.matrix import Job, simulate_job\n"
+        "import sys; from bench.jobs import Job, simulate_job\n"
         "simulate_job(Job(scenario='w1', policy='tail-aware', changes=(('duration_s', 2),)))\n"
         "print(*(m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)))"
     )
@@ -138,9 +123,9 @@ def test_each_matrix_can_be_run(name: str) -> None:
             case.job(contender).read_scenario()
 
 
-@pytest.mark.parametrize("name", read_axes())
-def test_each_axis_can_be_swept(name: str) -> None:
-    for _, changes in find_axis(name).points():
+@pytest.mark.parametrize("axis", read_axes().values())
+def test_each_axis_can_be_swept(axis: Axis) -> None:
+    for _, changes in axis.points():
         Case(scenario="w1", set=changes).job(LINEAR).read_scenario()
 
 
@@ -150,7 +135,7 @@ def test_a_mistake_in_a_matrix_is_named_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingsError, match=r"mine.toml: .*scenari.*case"):
         read_matrix(str(path))
     with pytest.raises(InvalidSettingsError, match="did you mean startup"):
-        find_axis("start-up")
+        Matrix(title="x", axis="start-up").resolve_axis()
 
 
 def test_a_random_scenario_follows_from_its_number_and_leaves_something_to_decide() -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from bench import matrix_table
-from bench.matrix import FAILED, OPTIMUM, Axis, Case, Job, Matrix, Row
-from bench.matrix_table import Comparison, Line, compare, draw, page
+from bench.jobs import FAILED, OPTIMUM, Job, Row
+from bench.matrix import Axis, Case, Matrix
+from bench.matrix_page import draw, page
+from bench.matrix_table import Comparison, Line, compare
 
 HARDNESS = np.random.default_rng(1).normal(0, 1, 100)
 """How hard each seed is, for every policy alike."""

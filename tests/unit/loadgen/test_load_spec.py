@@ -29,7 +29,6 @@ def load(**changes: object) -> LoadSpec:
             {"workload": "w1-skew9", "split": "table", "partitions": 9, "partitioner": "kg"},
             "partitioner: 'kg' would ignore",
         ),
-        ({"invalid_share": 0.1}, "invalid_share: must be 0 in payment-only runs"),
     ],
 )
 def test_a_contradiction_is_named(changes: dict[str, object], problem: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.events import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS
-from loadgen.orders import Flaw, Orders
+from loadgen.orders import Orders
 
 numbers = st.integers(0, 2**40)
 
@@ -36,20 +36,3 @@ def test_order_ids_are_unique_within_and_across_runs() -> None:
     assert Orders("a", 1).order_id(7) == str(uuid.uuid5(run_id, "7"))
     ids = {Orders(run, seed).order_id(number) for run in ("a", "b") for seed in (1, 2) for number in range(500)}
     assert len(ids) == 2000
-
-
-def test_a_flawed_order_is_wrong_only_in_its_flaw() -> None:
-    valid, flawed = Orders("run", 1), Orders("run", 1, invalid_share=1.0)
-    changed = {
-        Flaw.AMOUNT: "amount_minor",
-        Flaw.CARD: "card_number",
-        Flaw.CURRENCY: "currency",
-        Flaw.MERCHANT: "merchant",
-    }
-    for number in range(100):
-        flaw = flawed.flaw(number)
-        assert flaw is not None
-        before, after = (msgspec.structs.asdict(orders.order(number)) for orders in (valid, flawed))
-        assert [field for field in before if before[field] != after[field]] == [changed[flaw]]
-    cards = [flawed.order(number).card_number for number in range(500) if flawed.flaw(number) is Flaw.CARD]
-    assert not any(map(passes_luhn, cards))

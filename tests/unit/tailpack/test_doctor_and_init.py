@@ -7,7 +7,7 @@ from pathlib import Path
 import command_line
 import pytest
 
-from autoscaler.live.start import read
+from autoscaler.live.configuration import read
 from autoscaler.policies.registry import make_policy
 from bench.scenario import load_scenario
 from tailpack.errors import TailpackError

@@ -10,7 +10,7 @@ import command_line
 import pytest
 from tailpack_command import tailpack
 
-from bench.matrix import FAILED, Job, Row
+from bench.jobs import FAILED, Job, Row
 from tailpack.cli import course
 
 POLICY = """

@@ -41,7 +41,7 @@ def state() -> RunState:
     """Two replicas, one plan, three finished events of which one is late."""
     state = RunState(latency_target_s=0.5)
     for order, latency_s in (("a", 0.02), ("b", 0.03), ("c", 0.7)):
-        state.record_finished(order, timeline(latency_s), now=10.0)
+        state.record_finished(order, timeline(latency_s))
     state.record_entry(tick())
     state.record_entry(tick(action="up", reason=REASON, at_us=2_000_000))
     state.record_entry(ReplicaChanged(at_us=0, replica="payment-1", change=ReplicaChange.READY))

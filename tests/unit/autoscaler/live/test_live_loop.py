@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_fakes import FakeClock
 
-from autoscaler.live.composition import policy_config_of
+from autoscaler.live.configuration import policy_config_of
 from autoscaler.live.loop import MAX_WARM_UP_TICKS, Loop, next_tick_s, run_beside, warm_up_policy
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation

@@ -1,6 +1,6 @@
 """The share of a partition's offsets that hold events, learned from what replicas report."""
 
-from autoscaler.live.record_shares import MIN_OFFSETS, WINDOW_S, WINDOWS, RecordShares
+from autoscaler.live.partition_offsets import MIN_OFFSETS, WINDOW_S, WINDOWS, RecordShares
 from contracts.progress import Progress, ReplicaState
 
 

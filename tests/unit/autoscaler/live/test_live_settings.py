@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.live.start import StartupConfig, lock_state_dir, read
+from autoscaler.live.configuration import StartupConfig, read
+from autoscaler.live.start import lock_state_dir
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError, from_environment
 from services.consumer import Options

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from unit.autoscaler.builders import Wants, seen
 
-from autoscaler.live.composition import policy_config_of
+from autoscaler.live.configuration import policy_config_of, read
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.start import read
 from autoscaler.live.windows import Window, in_windows
 from autoscaler.model import Action
 from autoscaler.policies.guards import add_guards

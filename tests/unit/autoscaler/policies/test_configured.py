@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.live.composition import policy_config_of
+from autoscaler.live.configuration import policy_config_of
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.bin_packing import BinPacking
 from autoscaler.policies.guards.faults import Fallback

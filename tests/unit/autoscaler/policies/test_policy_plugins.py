@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from autoscaler.policies.registry import make_policy
-from bench.matrix import Job, policy_version
+from bench.jobs import Job, policy_version
 
 MODULE = """
 from autoscaler.policies.registry import POLICIES, PolicyFactory

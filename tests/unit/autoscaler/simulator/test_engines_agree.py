@@ -42,11 +42,10 @@ SERVICE = st.builds(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(ENGINE_STEP, max_size=60), SERVICE, st.sampled_from([1, 2, 5]))
-def test_the_engine_equals_its_reference(steps, service, poll_events):
+@given(st.lists(ENGINE_STEP, max_size=60), SERVICE)
+def test_the_engine_equals_its_reference(steps, service):
     compiled, reference = (
-        Story(engine(PARTITIONS, ServiceTimes(service, seed=3), poll_events=poll_events)).tell(steps)
-        for engine in (Engine, ReferenceEngine)
+        Story(engine(PARTITIONS, ServiceTimes(service, seed=3))).tell(steps) for engine in (Engine, ReferenceEngine)
     )
     assert compiled == reference
 
@@ -56,10 +55,9 @@ def overload_step(chance):
     return ("feed", [(int(chance.integers(0, 3)), int(chance.integers(PARTITIONS))) for _ in range(40)])
 
 
-@pytest.mark.parametrize("poll_events", [1, 7])
 @pytest.mark.parametrize("distribution", Distribution)
 @pytest.mark.parametrize("limits", [(), (0.3e6, 0.9e6)])
-def test_the_engine_equals_its_reference_under_overload_and_constant_handovers(distribution, poll_events, limits):
+def test_the_engine_equals_its_reference_under_overload_and_constant_handovers(distribution, limits):
     """Overload with several commands at every moment: errors are most likely at revocation."""
     chance = np.random.default_rng(5)
     steps = []
@@ -76,8 +74,6 @@ def test_the_engine_equals_its_reference_under_overload_and_constant_handovers(d
         service_time_s=3 * US, distribution=distribution, shared_limits=limits, shared_limit_s=700 * US
     )
     service = ServiceTimes(work, seed=8)
-    compiled, reference = (
-        Story(engine(PARTITIONS, service, poll_events=poll_events)).tell(steps) for engine in (Engine, ReferenceEngine)
-    )
+    compiled, reference = (Story(engine(PARTITIONS, service)).tell(steps) for engine in (Engine, ReferenceEngine))
     assert compiled == reference
     assert sum(isinstance(answer, tuple) for answer in compiled) == 2_400, "every event was served"

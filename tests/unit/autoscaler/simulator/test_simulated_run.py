@@ -6,12 +6,11 @@ import msgspec
 import numpy as np
 import pytest
 from unit.autoscaler.builders import Wants
-from unit.autoscaler.simulator.worlds import workload_of
 
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.settings import Change, Failure, SimulationSettings
+from autoscaler.simulator.settings import Change, SimulationSettings
 from bench.simulation.sent_events import replica_minutes
 from contracts.journal import JournalEntry
 from report.history import Journal, paid_spans
@@ -88,12 +87,3 @@ def test_a_workload_in_chunks_gives_the_same_run():
     one, other = (simulate(each, Wants(2), SimulationSettings()) for each in (whole, parts))
     assert one.events.done_us.tolist() == other.events.done_us.tolist()
     assert list(one.entries()) == list(other.entries())
-
-
-def test_finished_events_without_a_commit_are_served_twice():
-    settings = SimulationSettings(initial_replicas=2, poll_events=100, failures=(Failure(0.101),))
-    run = simulate(workload_of([(0, k % 2) for k in range(100)]), Wants(2), settings)
-    # replica 0 had finished 20 of its 50 by 100 ms and committed none of them
-    assert len(run.repeated) == 20
-    assert run.repeated.tolist() == list(range(0, 40, 2))
-    assert len(run.events.done_us) == 100

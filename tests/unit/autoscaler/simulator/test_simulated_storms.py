@@ -45,7 +45,6 @@ simulations = st.builds(
     startup_s=st.sampled_from([0.0, 0.3, None]),
     decision_interval_s=st.sampled_from([0.05, 0.25]),
     initial_replicas=st.integers(1, 3),
-    poll_events=st.sampled_from([1, 4]),
     failures=st.lists(st.builds(Failure, st.floats(0, 3.9), st.booleans()), max_size=2).map(tuple),
     session_s=st.just(0.5),
     observation_loss=st.sampled_from([0.0, 0.3]),

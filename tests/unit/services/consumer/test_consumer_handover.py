@@ -200,7 +200,6 @@ async def test_a_rebalance_is_reported_with_its_pause():
     await s.rebalance(2, 0, 1, handed_over=stops, epoch=4)
     (report,) = s.handover.rebalance_reports
     assert (report.generation, report.epoch, report.kind, report.members) == (2, 4, RebalanceKind.PLAN, 2)
-    assert round(s.handover.clock_offset_s) == -3
     assert (report.taken, report.released) == (2, 0)
     assert 30_000 <= report.pause_us < 1_000_000
     assert report.at_us >= at_us

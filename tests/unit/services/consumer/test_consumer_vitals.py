@@ -32,7 +32,7 @@ class Replica:
             latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
             rebalance_reports=[], state=state, member_id="", generation=1, plans=SimpleNamespace(newest_plan=None),
             assignor=SimpleNamespace(last_assignment=AssignmentMetadata(), refused={}),
-            clock_offset_s=0.0, pauses=Buckets(PAUSE), progress=SimpleNamespace(lost=3, problem="no topic"),
+            pauses=Buckets(PAUSE), progress=SimpleNamespace(lost=3, problem="no topic"),
             consumer=SimpleNamespace(assignment={ZERO}.copy, highwater=lambda _: 9, last_stable_offset=lambda _: 9),
         )  # fmt: skip
         self.vitals = Vitals(

@@ -62,7 +62,8 @@ class Budget:
         """
         self._reporting = {*self.reported, *(self._reporting & modelled.keys())}
         silent = sum(late for name, late in modelled.items() if name not in self._reporting)
-        late = sum(self.reported.values()) + silent + self._upstream
+        # without a report, what starts and pauses cost is not known: in live runs, about as much again
+        late = sum(self.reported.values()) + 2 * silent + self._upstream
         self.reported, self._upstream = {}, 0.0
         share, before, others = self.allowance
         others = others * BUDGET_DECAY + events

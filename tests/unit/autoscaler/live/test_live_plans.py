@@ -43,16 +43,6 @@ def test_a_partition_moves_to_a_replica_that_serves_although_another_one_starts(
     assert world.plans()[-1] == ("part", names[:2], HALVES | {0: "payment-1"})
 
 
-def test_a_replica_that_was_ready_serves_although_a_new_plan_awaits_others() -> None:
-    world = started(1)
-    for count in (2, 3, 4):
-        names = tuple(f"payment-{number}" for number in range(count))
-        world.decide(Action.UP, names, {at: names[min(at, count - 1)] for at in range(4)})
-        if count > 2:
-            world.report(names[count - 2], ReplicaState.WARM)
-            assert world.plans()[-1][1] == names[:-1]
-
-
 def test_a_group_that_each_plan_stops_moves_nothing_before_a_new_replica_is_ready() -> None:
     world = started(2, stops_all=True)
     names = ("payment-0", "payment-1", "payment-2", "payment-3")

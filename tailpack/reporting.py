@@ -54,7 +54,7 @@ def make_report(source: str, inputs: ReportInputs, console: Console, *, master: 
     if inputs.journal is not None:
         raise TailpackError("--journal needs --events")
     if not Path(source).is_dir():
-        raise TailpackError(f"{source}: no such run; newest: {newest_in(Path('out'))}")
+        raise TailpackError(f"{source}: no such run; pass a folder in out, or make a run: tailpack demo")
     if inputs.slo_arguments():
         raise TailpackError(f"{source}: the run defines its own SLO; leave out {inputs.slo_arguments()[0]}")
     check_run(Path(source))

@@ -17,7 +17,7 @@ from autoscaler.live.configuration import read as read_config
 from autoscaler.live.launchers.processes import read_pid_files
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.registry import POLICIES, make_policy
-from bench import BenchError, benchmark, matrix, replay
+from bench import BenchError, benchmark, jobs, matrix, replay
 from bench.scenario import load_scenario
 from contracts.connection import Connection, read_settings
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError, from_environment, variable
@@ -159,7 +159,7 @@ class Files(Inputs):
             with suppress(errors):
                 read(folder)
         rows = self._file(f"{folder.name}/results.jsonl", self._record([["k"], {"a": 1}]) + b"\n" + self._record(ROW))
-        matrix.read_rows(folder)
+        jobs.read_rows(folder)
         with suppress(BenchError):
             benchmark._stored_rows(rows)
 

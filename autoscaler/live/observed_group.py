@@ -32,6 +32,7 @@ PROPOSES: Final = "proposes"  # first word of the reason of a proposal
 REPLICAS = gauge("tailpack_shadow_replicas", "replicas", "Replicas of the real group and of the model", "of")
 LAG = gauge("tailpack_shadow_lag_seconds", "seconds", "Age of the oldest waiting event", "of")
 MINUTES = gauge("tailpack_shadow_replica_minutes", "replica-minutes", "Replica-minutes since the start", "of")
+COMPARED = gauge("tailpack_shadow_watched_seconds", "seconds", "Duration of the comparison")
 LATE = gauge("tailpack_shadow_late_seconds", "seconds", "Time with the oldest waiting event over the target", "of")
 
 
@@ -178,6 +179,7 @@ class ObservedGroup:
             metrics[LAG].labels(of).set(account.lag_s)
             metrics[MINUTES].labels(of).set(account.replica_s / 60)
             metrics[LATE].labels(of).set(account.late_s)
+        metrics[COMPARED].set(self.compared_s)
 
     def _propose(self) -> str:
         """Write the wanted replica count if it has changed. Return why that failed; the next tick tries again."""

@@ -21,6 +21,7 @@ from contracts.progress import Progress, ReplicaState
 from contracts.topics import Group, Topic, qualified
 
 STOP_DEADLINE_S = 30.0
+SHOWN_LINES = 40  # of each replica's log
 
 
 def now_us() -> int:
@@ -70,9 +71,9 @@ class PaymentGroup:
             process.kill()
             process.wait(STOP_DEADLINE_S)
         self._reader.close()
-        if kind is not None:
-            for log in sorted(self.folder.glob("*.log")):
-                print(f"--- {log.name}\n{log.read_text()}")  # noqa: T201  # pytest shows it with the failure
+        for log in sorted(self.folder.glob("*.log")):
+            newest = "\n".join(log.read_text().splitlines()[-SHOWN_LINES:])
+            print(f"--- {log.name}\n{newest}")  # noqa: T201  # pytest shows it if the test failed
 
     @property
     def group(self) -> str:
@@ -169,7 +170,12 @@ class PaymentGroup:
         )
 
     def wait_for_owners(self, expected: dict[int, str], *, deadline_s: float = DEADLINE_S) -> None:
-        wait_for(lambda: self.owners() == expected, f"the assignment {expected}", deadline_s=deadline_s)
+        try:
+            wait_for(lambda: self.owners() == expected, f"the assignment {expected}", deadline_s=deadline_s)
+        except AssertionError as late:
+            exits = {name: process.poll() for name, process in self.processes.items()}
+            late.add_note(f"exit status: {exits}; newest reports: {self.progress}")
+            raise
 
     def wait_for_epoch(self, epoch: int, *names: str, deadline_s: float = DEADLINE_S) -> None:
         wait_for(

@@ -81,6 +81,13 @@ def test_pods_of_plain_consumers_are_added_replaced_and_drained_without_a_lost_e
         wait_for(lambda: dead not in group.pods().values(), "its end")
         in_force = lambda: group.owners() == auto.plans()[-1].assignment  # noqa: E731
         wait_for(in_force, "owners by the plan after its death", deadline_s=120, every_s=0.5)
+        auto.command("pause", "--act", "off", "--for", "1h")
+        auto.acting("Off")
+        pods, ticks = group.pods(), len(auto.ticks())
+        wait_for(lambda: len(auto.ticks()) > ticks + 8, "a time longer than the leader's session")
+        assert (in_force(), group.pods()) == (True, pods)
+        auto.command("resume", "--act", "on")
+        auto.acting("On")
         group.served()
         wait_for(lambda: len(group.pods()) == 1, "the end of the others", every_s=0.5)
         wait_for(in_force, "owners by the last plan", every_s=0.5)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from rich.console import Console
@@ -19,6 +19,9 @@ from tailpack.report_job import write_report
 
 if TYPE_CHECKING:
     from report.result import Result
+
+USUAL_SHARE: Final = 0.999
+"""Share of own events that must be in time, unless --percentile is given."""
 
 
 def make_report(task: Task, console: Console) -> Path:
@@ -77,7 +80,8 @@ def _of_own_events(task: Task, folder: Path) -> Task:
             "for example --latency-target-s 0.5 --percentile 0.999"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    return msgspec.structs.replace(task, command=command())
+    share = USUAL_SHARE if task.percentile is None else task.percentile
+    return msgspec.structs.replace(task, percentile=share, command=command())
 
 
 def _slo_option(task: Task) -> str:

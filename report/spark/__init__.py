@@ -10,22 +10,15 @@ CLASS_PREFIX: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?"
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A report that `python -m report.spark` makes. Its argument is the task as JSON."""
+    """The argument of `python -m report.spark`, as JSON. Its last three fields describe events without run.json."""
 
     folder: str
-    """Folder of a run, or folder for the result."""
     master: str = ""
-    """Spark's master. Empty: Spark on this machine, but only for a large run."""
     events: str | None = None
-    """Path or URI of events outside the folder."""
     journal: str | None = None
-    """Path or URI of the journal of these events; None: journal.parquet next to them, if it exists."""
     latency_target_s: float | None = None
-    """Latency target of events without run.json."""
     percentile: float | None = None
-    """Share of events without run.json that must be in time; None: 0.999."""
     command: str = ""
-    """Origin of events without run.json."""
 
 
 def innermost_cause(failed: Exception) -> str:

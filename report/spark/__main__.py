@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -14,11 +13,9 @@ from report.run_info import RUN_FILE, load_run, run_of_files
 from report.spark import Task
 from report.spark.job import report_files, report_run
 
-USUAL_SHARE: Final = 0.999
-
 
 def main() -> int:
-    """Return 0 after success, 1 if the report cannot be made, 2 for invalid settings."""
+    """Return 0 after success, 1 if the report cannot be made. The last line on standard error is then the reason."""
     task = msgspec.json.decode(sys.argv[1], type=Task)
     folder = Path(task.folder)
     try:
@@ -28,23 +25,20 @@ def main() -> int:
             if session := sys.modules.get("report.spark.session"):
                 session.end_jvm()
         page.write(result, folder / page.PAGE_FILE)
-    except ReportError as wrong:
-        messages, status = [str(wrong)], 1
-    except InvalidSettingsError as wrong:
-        messages, status = list(wrong.problems), 2
+    except (ReportError, InvalidSettingsError) as wrong:
+        problems = wrong.problems
     except OSError as refused:
-        messages, status = [f"{refused.filename or folder}: cannot be written ({refused.strerror})"], 1
+        problems = [f"{refused.filename or folder}: cannot be written ({refused.strerror})"]
     else:
-        sys.stdout.write(result.verdict + "\n")
         return 0
-    sys.stderr.writelines(f"report: {message}\n" for message in messages)
-    return status
+    sys.stderr.writelines(f"report: {problem}\n" for problem in problems)
+    return 1
 
 
 def _reported(task: Task, folder: Path) -> Result:
     if task.events is None:
         return report_run(folder, task.master)
-    slo = task.latency_target_s or 0.0, USUAL_SHARE if task.percentile is None else task.percentile
+    slo = task.latency_target_s or 0.0, task.percentile or 0.0  # of a run, run.json has them
     run = load_run(folder) if (folder / RUN_FILE).exists() else run_of_files(task.events, *slo, task.command)
     return report_files(folder, run, task.master, task.events, task.journal)
 

@@ -17,7 +17,7 @@ from tailpack.errors import TailpackError
 from tailpack.local.jars import java
 
 DEADLINE_S: Final = 1800.0
-POLL_S: Final = 0.1
+POLL_S: Final = 0.25
 
 
 def write_report(task: Task, *, while_waiting: Callable[[Iterable[int]], None] = lambda _: None) -> None:

@@ -1,13 +1,12 @@
 # `make` without a target lists the targets. Targets that need the environment (.venv) create and update it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo dist docs test test-long test-cluster test-containers chaos soak fuzz check words env sbom lock audit pictures recording clean
+.PHONY: help demo dist docs test test-long test-cluster test-containers chaos soak fuzz check words env lock audit pictures recording clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 TOOLS := $(VENV)/tools
 SITE := $(VENV)/site
-IMAGES := tailpack:0.1.0 tailpack-report:0.1.0
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,11 +59,6 @@ docs: $(VENV)/.ready $(SITE)/.ready ## write the generated pages, the lessons wi
 $(SITE)/.ready: pyproject.toml
 	@$(BIN)/python -m venv $(SITE) && $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"] \
 	  ["optional-dependencies"]["docs"], sep="\n")' >$(SITE)/packages.txt && $(SITE)/bin/pip install --quiet --requirement $(SITE)/packages.txt && touch $@
-
-sbom: ## write out/sbom-IMAGE.json, the contents of each image as CycloneDX (`docker compose build` first)
-	@mkdir -p out
-	@for image in $(IMAGES); do file=out/sbom-$${image%:*}.json; \
-	  python3 infra/docker/sbom.py $$image >$$file.part && mv $$file.part $$file && echo $$file || { rm $$file.part; exit 1; }; done
 
 lock: $(VENV)/.ready ## write infra/docker/*.lock, the Python packages of the images with hashes (Linux, amd64, Python 3.11)
 	@$(BIN)/python infra/docker/lock.py

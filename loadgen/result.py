@@ -12,7 +12,6 @@ from loadgen.shapes import IntArray
 RESULT_FILE: Final = "generator.json"
 READY_FILE: Final = "generator.ready"
 """File next to the load file, written when the generator is connected and waits for its start."""
-ON_TIME_US: Final = 2_000
 LATENESS_SHARE: Final = 0.05
 """A run is invalid if the generator's p99 lateness exceeds this share of W."""
 
@@ -45,8 +44,6 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     lateness_p50_us: int | None
     lateness_p99_us: int | None
     lateness_max_us: int | None
-    within_2ms: float | None = None
-    """Share of the produced events sent at most 2 ms late."""
     lateness_limit_us: int
     """5 % of W."""
     valid: bool
@@ -73,7 +70,6 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
 
         counts = ("scheduled", "repeated", "produced", "acknowledged", "failed", "invalid_orders")
         latest = ("lateness_p50_us", "lateness_p99_us", "lateness_max_us")
-        on_time = sum((part.within_2ms or 0) * part.produced for part in parts)
         return msgspec.structs.replace(
             parts[0],
             **{name: total(name) for name in counts},
@@ -81,7 +77,6 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
             interrupted=any(part.interrupted for part in parts),
             started_us=worst("started_us", min),
             ended_us=worst("ended_us"),
-            within_2ms=on_time / total("produced") if total("produced") else None,
             valid=all(part.valid for part in parts),
             cpu_s=round(sum(part.cpu_s for part in parts), 3),
             first_error=next((part.first_error for part in parts if part.first_error), None),

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import partial
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Rules, Settings, Values, setting
 from loadgen.shapes import IntArray
 
 SECOND_US: Final = 1_000_000
@@ -40,30 +40,6 @@ class Split(StrEnum):
     """The workload's own table decides."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bursts(Settings):
-    """Times of bursts for the spacing `burst`."""
-
-    burst_period_s: float = setting(1.0, "s", least=0.1, most=600)
-    """Time from one burst to the next. A burst has all events of its period."""
-    burst_phase_s: float | Literal["random"] = setting(0.0, "s", least=0)
-    """Offset of the first burst in its period. `random`: drawn with the seed."""
-    burst_jitter_s: float = setting(0.0, "s", least=0)
-    """Longest random delay of a burst, at most the period."""
-    burst_drift_s: float = setting(0.0, "s", least=0, most=600)
-    """Increase of the period from the start to the end of the workload."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the rules of the base class and BURST_RULES, which check the settings of bursts."""
-        return (*super().rules(), *BURST_RULES)
-
-    def phase_s(self, seed: int) -> float:
-        """Return the phase. A random phase is chosen by the seed."""
-        phase = self.burst_phase_s
-        return _random_streams(seed)[2].uniform(0, self.burst_period_s) if isinstance(phase, str) else phase
-
-
 def _within_period(inclusive: bool, name: str, values: Values) -> str | None:
     value, period_s = values[name], values["burst_period_s"]
     if isinstance(value, str) or value < period_s or (inclusive and value == period_s):
@@ -78,12 +54,35 @@ def _bursts_have_spacing(values: Values) -> str | None:
     return f"has no bursts: leave out {', '.join(changed)}, or use 'burst'"
 
 
-BURST_RULES: Final[tuple[tuple[str, Rule], ...]] = (
+BURST_RULES: Final[Rules] = (
     ("burst_phase_s", partial(_within_period, False, "burst_phase_s")),
     ("burst_jitter_s", partial(_within_period, True, "burst_jitter_s")),
     ("spacing", _bursts_have_spacing),
 )
 """Pairs of the setting that the message names, and the rule. The last rule is for records with a `spacing`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bursts(Settings):
+    """Times of bursts for the spacing `burst`."""
+
+    burst_period_s: float = setting(1.0, "s", least=0.1, most=600)
+    """Time from one burst to the next. A burst has all events of its period."""
+    burst_phase_s: float | Literal["random"] = setting(0.0, "s", least=0)
+    """Offset of the first burst in its period. `random`: drawn with the seed."""
+    burst_jitter_s: float = setting(0.0, "s", least=0)
+    """Longest random delay of a burst, at most the period."""
+    burst_drift_s: float = setting(0.0, "s", least=0, most=600)
+    """Increase of the period from the start to the end of the workload."""
+
+    RULES: ClassVar[Rules] = BURST_RULES
+
+    def phase_s(self, seed: int) -> float:
+        """Return the phase. A random phase is chosen by the seed."""
+        phase = self.burst_phase_s
+        return _random_streams(seed)[2].uniform(0, self.burst_period_s) if isinstance(phase, str) else phase
+
+
 EACH_SECOND: Final = Bursts()
 
 

@@ -1,7 +1,7 @@
 """The curves of the workloads: integer arrays of events in each second, shape (seconds,) or (seconds, partitions).
 
-Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022; Landau et al. 2024, section VI. Other workloads are our own. Each
-of those tests one kind of change.
+Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022. Other workloads are our own. Each of those tests one kind of
+change.
 """
 
 from typing import Any, Final, TypeAlias
@@ -35,8 +35,6 @@ HOUR_S: Final = 30
 """Duration of an hour of `diurnal-week`, seconds. Seven days take 84 minutes."""
 DAY: Final = ((0, 60), (4, 25), (9, 210), (13, 160), (19, 300), (24, 60))
 """A working day, (hour, events/s): night, morning peak, noon, evening peak. A weekend day has 60 % of it."""
-LANDAU_MAX: Final = 100
-"""Largest rate of a partition in the paper, events/s, which is also the capacity of a consumer."""
 
 
 def half_cosine(knots: Knots) -> FloatArray:
@@ -144,20 +142,6 @@ def hot_key() -> IntArray:
         table[begin_s : begin_s + 60, target] += moved
         owner = target
     return table
-
-
-def landau(delta: int) -> IntArray:
-    """Return rates of 32 partitions for 100 s that change each second by a random integer from −delta to delta.
-
-    They are limited to 0 to 100 (Landau et al. 2024, section VI).
-    """
-    random = np.random.default_rng(2402)
-    rates = np.empty((100, 32), np.int64)
-    rates[0] = random.integers(0, LANDAU_MAX, 32, endpoint=True)
-    steps = random.integers(-delta, delta, (99, 32), endpoint=True)
-    for second, step in enumerate(steps, start=1):
-        rates[second] = np.clip(rates[second - 1] + step, 0, LANDAU_MAX)
-    return rates
 
 
 def flash_crowd() -> IntArray:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 
-from contracts.settings import Rule, Settings, Values, contradictions, setting, shared_fields
+from contracts.settings import Rules, Settings, Values, contradictions, must, setting, shared_fields
 from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.faults import BURST, HOT_KEY, apply_bursts, fault_after_end, faults_problem, read_faults
@@ -123,15 +124,11 @@ class DriverSettings(Settings):
     http_host: str = setting("127.0.0.1")
     """Address of `/metrics`."""
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base class's rules, and those for load_file, out_dir, part and start_file."""
-        return (
-            *super().rules(),
-            *((name, lambda of, key=name: None if of[key] else "missing") for name in ("load_file", "out_dir")),
-            ("part", lambda of: None if of["part"] <= of["parts"] else f"must be at most parts, {of['parts']}"),
-            ("start_file", lambda of: "missing: parts share it" if of["parts"] > 1 and not of["start_file"] else None),
-        )
+    RULES: ClassVar[Rules] = (
+        *(must(name, itemgetter(name), "missing") for name in ("load_file", "out_dir")),
+        must("part", lambda of: of["part"] <= of["parts"], "must be at most parts, {parts}"),
+        must("start_file", lambda of: of["parts"] == 1 or of["start_file"], "missing: parts share it"),
+    )
 
 
 def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
@@ -212,7 +209,7 @@ def _ignores_table(partitioner: Partitioner, owner: str) -> str | None:
     return f"'{partitioner}' would ignore the partition table of {owner}; use 'explicit'"
 
 
-RULES: Final[tuple[tuple[str, Rule], ...]] = (
+RULES: Final[Rules] = (
     ("workload", _known_workload),
     ("duration_s", partial(_unless_traced, _long_enough)),
     ("split", partial(_unless_traced, _split_fits_table)),

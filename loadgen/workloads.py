@@ -109,7 +109,6 @@ WORKLOADS: Final = {
         _of("sine", shapes.sine),
         _of("diurnal-week", shapes.diurnal_week),
         _of("hot-key", shapes.hot_key),
-        *(_of(f"landau-{delta}", partial(shapes.landau, delta)) for delta in (5, 25)),
         _of("flash-crowd", shapes.flash_crowd),
         *(_of(f"square-{half_s}", partial(shapes.square, half_s)) for half_s in (30, 5, 1)),
         _of("sawtooth", shapes.sawtooth),

@@ -1,81 +1,70 @@
 """Run Spark's report job in its own process, so that the JVM and memory are freed when the process ends."""
 
 import contextlib
-import subprocess
+import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import psutil
 
-from contracts.children import STOP_DEADLINE_S, defer_stop_signals, last_log_line, python_module
+from contracts.children import Child, defer_stop_signals, last_log_line, python_module
+from report.spark import Task
 from tailpack.errors import TailpackError
 from tailpack.local.jars import java
 
 DEADLINE_S: Final = 1800.0
+POLL_S: Final = 0.25
 
 
-def write_report(
-    run: Path,
-    *,
-    master: str = "",
-    while_waiting: Callable[[Iterable[int]], None] = lambda _: None,
-    extra: Sequence[str] = (),
-) -> None:
-    """Run the report job for the folder `run`, in which it writes result.json, events.parquet and report.html.
+def write_report(task: Task, *, while_waiting: Callable[[Iterable[int]], None] = lambda _: None) -> None:
+    """Run the report job, which writes result.json, events.parquet and report.html into the folder of the task.
 
-    while_waiting: called every half second with the process ids of the job.
+    while_waiting: called again and again with the process ids of the job.
     Raises TailpackError with the job's last line if it fails, and also if it takes longer than half an hour.
     """
+    run = Path(task.folder)
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
-    if master or not extra:  # files of events need no JVM unless they are large
+    if task.master or task.events is None:  # files of events need no JVM unless they are large
         java()
-    arguments = [str(run), *extra, "--master", master]
-    job: subprocess.Popen[bytes] | None = None
-    with tempfile.NamedTemporaryFile() as output:  # not in the run folder, whose disk may be full
+    command = [*python_module("report.spark"), msgspec.json.encode(task).decode()]
+    deadline_s = time.monotonic() + DEADLINE_S
+    with tempfile.TemporaryDirectory() as scratch:  # not in the run folder, whose disk may be full
+        job = Child("report", command, os.environ, Path(scratch, log.name))
         try:
-            with defer_stop_signals():
-                job = subprocess.Popen(
-                    [*python_module("report.spark"), *arguments],
-                    stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-                )  # fmt: skip
-            deadline_s = time.monotonic() + DEADLINE_S
-            while time.monotonic() < deadline_s:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    if job.wait(0.5):
-                        last = last_log_line(Path(output.name)) or "it printed nothing"
-                        raise TailpackError(f"the report failed: {last.removeprefix('report: ')}")
-                    return
+            job.start()
+            while job.exit_status is None:
+                if time.monotonic() > deadline_s:
+                    raise TailpackError(f"the report was not finished within {DEADLINE_S:.0f} s; see {log}")
                 while_waiting(each.pid for each in _process_tree(job))
-            raise TailpackError(f"the report was not finished within {DEADLINE_S:.0f} s; see {log}")
+                time.sleep(POLL_S)
+            if job.exit_status:
+                last = last_log_line(job.log) or "it printed nothing"
+                raise TailpackError(f"the report failed: {last.removeprefix('report: ')}")
         finally:
-            if job:
-                with defer_stop_signals():
-                    _end_process_tree(job)
-            output.seek(0)
+            with defer_stop_signals():
+                _end_process_tree(job)
             with contextlib.suppress(OSError):
                 log.parent.mkdir(parents=True, exist_ok=True)
-                log.write_bytes(output.read())
+                log.write_bytes(job.log.read_bytes())
 
 
-def _process_tree(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+def _process_tree(job: Child) -> list[psutil.Process]:
     """Return the process and all its descendants, itself first; empty if it has ended."""
-    try:
-        found = psutil.Process(process.pid)
-        return [found, *found.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        if pid := job.pid:
+            found = psutil.Process(pid)
+            return [found, *found.children(recursive=True)]
+    return []
 
 
-def _end_process_tree(process: "subprocess.Popen[bytes]") -> None:
+def _end_process_tree(job: Child) -> None:
     """Terminate a process, then kill its descendants that still run."""
-    others = _process_tree(process)[1:]
-    process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(STOP_DEADLINE_S)
-    process.kill()
-    process.wait()
+    others = _process_tree(job)[1:]
+    job.terminate()
+    job.wait()
     for survivor in psutil.wait_procs(others, timeout=1)[1]:
         survivor.kill()

@@ -1,19 +1,18 @@
 """Report on finished runs and on events of other systems, and print the report."""
 
 import os
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from rich.console import Console
 
 from bench import BenchError
 from report.run_info import RUN_FILE
+from report.spark import Task
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.report_job import write_report
@@ -21,45 +20,27 @@ from tailpack.report_job import write_report
 if TYPE_CHECKING:
     from report.result import Result
 
-
-@dataclass(frozen=True, slots=True)
-class ReportInputs:
-    """Inputs of a report on the command line; None: the option is not used."""
-
-    events: str | None = None
-    """Path or URI of events outside the run folder."""
-    journal: str | None = None
-    latency_target_s: float | None = None
-    percentile: float | None = None
-
-    def slo_arguments(self) -> list[str]:
-        """Return the SLO as arguments of the job. They are only needed for events without a run folder."""
-        options = (("--latency-target-s", self.latency_target_s), ("--percentile", self.percentile))
-        return [word for name, value in options if value is not None for word in (name, f"{value:g}")]
-
-    def input_arguments(self) -> list[str]:
-        """Return the locations of the input as arguments of the job."""
-        options = (("--events", self.events), ("--journal", self.journal))
-        return [word for name, value in options if value is not None for word in (name, str(value))]
+USUAL_SHARE: Final = 0.999
+"""Share of own events that must be in time, unless --percentile is given."""
 
 
-def make_report(source: str, inputs: ReportInputs, console: Console, *, master: str) -> Path:
-    """Report on the run in the folder `source`, or on the given events; return the folder. Raises TailpackError."""
-    folder = Path(source)
-    if inputs.events is not None:
-        words = _custom_events_arguments(folder, inputs)
+def make_report(task: Task, console: Console) -> Path:
+    """Report on the run in the folder of the task, or on its events; return the folder. Raises TailpackError."""
+    folder = Path(task.folder)
+    if task.events is not None:
+        task = _of_own_events(task, folder)
         with console.status("computing the report"):
-            write_report(folder, master=master, extra=words)
+            write_report(task)
         return folder
-    if inputs.journal is not None:
+    if task.journal is not None:
         raise TailpackError("--journal needs --events")
-    if not Path(source).is_dir():
-        raise TailpackError(f"{source}: no such run; pass a folder in out, or make a run: tailpack demo")
-    if inputs.slo_arguments():
-        raise TailpackError(f"{source}: the run defines its own SLO; leave out {inputs.slo_arguments()[0]}")
-    check_run(Path(source))
+    if not folder.is_dir():
+        raise TailpackError(f"{task.folder}: no such run; pass a folder in out, or make a run: tailpack demo")
+    if option := _slo_option(task):
+        raise TailpackError(f"{task.folder}: the run defines its own SLO; leave out {option}")
+    check_run(folder)
     with _leftover_broker(folder, console), console.status("computing the report"):
-        report_run(folder, master)
+        report_run(folder, task.master)
     return folder
 
 
@@ -74,7 +55,7 @@ def report_run(folder: Path, master: str, **more: Any) -> None:
     except ReportError as error:
         raise TailpackError(f"the report failed: {error}") from error
     if result is None:
-        write_report(folder, master=master, **more)
+        write_report(Task(folder=str(folder), master=master), **more)
     else:
         page.write(result, folder / page.PAGE_FILE)
 
@@ -86,21 +67,27 @@ def newest_in(out: Path) -> Path:
     raise TailpackError(f"{out} has no run: pass RUN_DIR, or make a run: tailpack demo")
 
 
-def _custom_events_arguments(folder: Path, inputs: ReportInputs) -> list[str]:
-    """Create the folder, and return the arguments of the job for events outside it."""
-    words = [*inputs.input_arguments(), *inputs.slo_arguments()]
+def _of_own_events(task: Task, folder: Path) -> Task:
+    """Create the folder, and return the task for events outside it, with their origin."""
+    from tailpack.provenance import command  # noqa: PLC0415  numpy only where it is needed
+
     if (folder / RUN_FILE).exists():
-        if inputs.slo_arguments():
-            raise TailpackError(f"{folder / RUN_FILE} defines the SLO; leave out {inputs.slo_arguments()[0]}")
-    elif inputs.latency_target_s is None:
+        if option := _slo_option(task):
+            raise TailpackError(f"{folder / RUN_FILE} defines the SLO; leave out {option}")
+    elif task.latency_target_s is None:
         raise TailpackError(
             f"{folder} has no {RUN_FILE}: pass the folder of the run, or the SLO of these events, "
             "for example --latency-target-s 0.5 --percentile 0.999"
         )
-    else:
-        words += ["--command", shlex.join(["tailpack", "report", str(folder), *words])]
     folder.mkdir(parents=True, exist_ok=True)
-    return words
+    share = USUAL_SHARE if task.percentile is None else task.percentile
+    return msgspec.structs.replace(task, percentile=share, command=command())
+
+
+def _slo_option(task: Task) -> str:
+    """Return an option by which the user gave the SLO of events; empty without one."""
+    options = {"--latency-target-s": task.latency_target_s, "--percentile": task.percentile}
+    return next((name for name, value in options.items() if value is not None), "")
 
 
 @contextmanager

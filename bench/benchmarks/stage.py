@@ -17,7 +17,6 @@ from autoscaler.live.kafka import describe_group
 from bench import BenchError
 from bench.benchmark import QuickBenchmark, Row, Tools, check, environ_of, time_option
 from bench.benchmarks import demo
-from bench.benchmarks.load import Loads
 from contracts.children import Child, python_module
 from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
@@ -42,9 +41,8 @@ READS: Final[dict[str, tuple[Topic, ...]]] = {
     Group.SHIPMENT: (Topic.PAYMENTS_SETTLED,),
     Group.NOTIFICATION: (Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
 }
-LOAD: Final = "load"
 DEMO: Final = "demo"
-NAMES: Final = (LOAD, DEMO, *READS)
+NAMES: Final = (DEMO, *READS)
 
 
 class _Sample(NamedTuple):
@@ -55,7 +53,7 @@ class _Sample(NamedTuple):
 
 @dataclass(kw_only=True)
 class Stage(QuickBenchmark):
-    """Measure one service on a backlog, the rate that the load generator sends on time, or the cores of the demo."""
+    """Measure one service on a backlog, or the cores of the demo."""
 
     name: Annotated[str, Argument(help=f"Stage to measure: one of {', '.join(NAMES)}.")]
     instances: Annotated[str, Option(help="Numbers of processes to measure, separated by commas.")] = "1"
@@ -80,9 +78,6 @@ class Stage(QuickBenchmark):
         if self.name == DEMO:
             return demo.measure(int(case), 10.0 if self.quick else 45.0)
         with tools.kafka("stage", self.partitions, self.partitions) as connection, TemporaryDirectory() as folder:
-            if self.name == LOAD:
-                loads = Loads(connection, self.partitions, Path(folder), int(case), tools.announce)
-                return loads.measure(quick=self.quick)
             return self._serve(connection, Path(folder), int(case), tools)
 
     def _serve(self, connection: Connection, folder: Path, instances: int, tools: Tools) -> Row:

@@ -17,9 +17,9 @@ from autoscaler.live.foreign.members import Replicas
 from autoscaler.packing.owners import round_robin
 from bench import BenchError
 from bench.benchmark import all_exist, check, environ_of
-from bench.benchmarks.load import START_FILE, START_LEAD_US, EvenLoad
 from bench.handover.consumers import Consumers
 from bench.handover.evidence import Evidence, Observer, Step, in_order
+from bench.handover.load import START_FILE, START_LEAD_US, load_generator
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
 from contracts.children import Child, collect_stop_signals, python_module
 from contracts.clock import now_us
@@ -68,7 +68,10 @@ class ServedGroup:
         self.running: dict[str, Child] = {}
         """Name → process of each replica that was started and not signalled."""
         seconds = min(LONGEST_S, MOST_EVENTS // setup.rate)
-        self._load = EvenLoad(setup.rate, seconds, setup.partitions, linger_ms=0).generators(connection, self._folder)
+        self._load = [
+            load_generator(connection, self._folder, rate=setup.rate, seconds=seconds, partitions=setup.partitions)
+        ]
+        """The process that sends the load; empty once it was stopped."""
         stack.callback(self._stop_all)
         self.interruptions: list[int] = stack.enter_context(collect_stop_signals())
         """Received signals. The next `read_for` raises KeyboardInterrupt, so nothing else is interrupted."""

@@ -12,11 +12,11 @@ from tailpack.cli.main import app
 
 
 def leaves(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (path, command with its options) of every command; former names are left out."""
+    """Yield (path, command with its options) of every command."""
     for name, one in command.commands.items():
         if hasattr(one, "commands"):
             yield from leaves(one, f"{path} {name}".strip())
-        elif hasattr(one, "load"):
+        else:
             yield f"{path} {name}".strip(), one.load()
 
 

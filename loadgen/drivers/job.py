@@ -20,7 +20,7 @@ from loadgen import orders
 from loadgen.drivers.sender import GeneratorError, GeneratorMetrics, Pause, Sender, Settled
 from loadgen.faults import DUPLICATE, POISON, affected_events, due_us
 from loadgen.pacing import LONGEST_PAUSE_S, MAX_PREPARE_AHEAD_US, Pacer
-from loadgen.result import ON_TIME_US, GeneratorResult, lateness_limit_us, lateness_percentile_us
+from loadgen.result import GeneratorResult, lateness_limit_us, lateness_percentile_us
 from loadgen.schedule import NO_KEY, SECOND_US, Schedule
 from loadgen.spec import DriverSettings, LoadSpec, read_load
 
@@ -177,7 +177,6 @@ class Job:
             lateness_p50_us=p50_us,
             lateness_p99_us=p99_us,
             lateness_max_us=max_us,
-            within_2ms=float(np.mean(lateness_us <= ON_TIME_US)) if len(lateness_us) else None,
             lateness_limit_us=limit_us,
             valid=p99_us is not None
             and p99_us <= limit_us

@@ -3,8 +3,22 @@
 import re
 from typing import Final
 
+import msgspec
+
 CLASS_PREFIX: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?")
 """Prefix of a line of a Java stack trace that names a cause."""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """The argument of `python -m report.spark`, as JSON. Its last three fields describe events without run.json."""
+
+    folder: str
+    master: str = ""
+    events: str | None = None
+    journal: str | None = None
+    latency_target_s: float | None = None
+    percentile: float | None = None
+    command: str = ""
 
 
 def innermost_cause(failed: Exception) -> str:

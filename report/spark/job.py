@@ -60,8 +60,7 @@ def report_files(folder: Path, run: RunInfo, master: str, events: str, journal: 
         if not master and stored.count(place) <= stored.MAX_EVENTS_IN_MEMORY:
             return report_rows(folder, run, events, lambda: stored.load_events(place, known), entries)
         with _spark_errors(folder):
-            rows = lambda: SparkRows(_context(folder, master), place, known)  # noqa: E731
-            return report_rows(folder, run, events, rows, entries)
+            return report_rows(folder, run, events, lambda: SparkRows(_context(folder, master), place, known), entries)
 
 
 def _context(folder: Path, master: str) -> Any:

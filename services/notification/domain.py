@@ -16,16 +16,7 @@ def shipped_message(shipment: ShipmentScheduled, notified_us: int) -> Notificati
         f"Your order {shipment.order_id} is on its way: {shipment.carrier} brings parcel {shipment.parcel} "
         f"by {shipment.promised_on}."
     )
-    return NotificationSent(
-        notification_id=effect_id(shipment.order_id, STAGE),
-        order_id=shipment.order_id,
-        payment_id=shipment.payment_id,
-        shipment_id=shipment.shipment_id,
-        customer=shipment.customer,
-        accepted=True,
-        text=text,
-        timeline=msgspec.structs.replace(shipment.timeline, notified_us=notified_us),
-    )
+    return _message(shipment, text, notified_us, shipment.shipment_id)
 
 
 def declined_message(payment: PaymentSettled, notified_us: int) -> NotificationSent | None:
@@ -34,13 +25,20 @@ def declined_message(payment: PaymentSettled, notified_us: int) -> NotificationS
         return None
     amount = f"{payment.amount_minor / 100:.2f} {payment.currency}"
     reason = payment.decline_reason or "no reason given"
+    text = f"Your payment of {amount} for order {payment.order_id} was declined: {reason}."
+    return _message(payment, text, notified_us)
+
+
+def _message(
+    of: PaymentSettled | ShipmentScheduled, text: str, notified_us: int, shipment_id: str | None = None
+) -> NotificationSent:
     return NotificationSent(
-        notification_id=effect_id(payment.order_id, STAGE),
-        order_id=payment.order_id,
-        payment_id=payment.payment_id,
-        shipment_id=None,
-        customer=payment.customer,
-        accepted=False,
-        text=f"Your payment of {amount} for order {payment.order_id} was declined: {reason}.",
-        timeline=msgspec.structs.replace(payment.timeline, notified_us=notified_us),
+        notification_id=effect_id(of.order_id, STAGE),
+        order_id=of.order_id,
+        payment_id=of.payment_id,
+        shipment_id=shipment_id,
+        customer=of.customer,
+        accepted=shipment_id is not None,
+        text=text,
+        timeline=msgspec.structs.replace(of.timeline, notified_us=notified_us),
     )

@@ -4,7 +4,7 @@ import ast
 import inspect
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from itertools import pairwise
 from math import isfinite
@@ -122,19 +122,17 @@ def show_policy(
 
     factory = policy_factory(check_policy(name))
     record = factory.options
-    defaults = {field.name: None if is_required(field) else field.default for field in fields(record)}
     if as_json:
-        print_json(defaults)
+        print_json({field.name: None if is_required(field) else field.default for field in fields(record)})
         return
-    table = Table(box=None, title=factory.description)
-    for heading in ("option", "default", "unit", "meaning"):
-        table.add_column(heading, overflow="fold")
-    texts = sentences(record)
-    for option in fields(record):
-        declared, default = setting_of(option), defaults[option.name]
-        text = f"{texts[option.name]} {declared.range()}".strip()
-        table.add_row(option.name, "none" if default is None else f"{default}", declared.unit, text)
-    Console().print(table)
+    Console().print(_settings(described(record), factory.description))
+
+
+def _settings(rows: Iterable[Sequence[str]], title: str = "") -> Table:
+    table = Table("setting", "default (range)", "meaning", box=None, title=title)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def show_scenario(
@@ -164,7 +162,4 @@ def show_setting(
     rows = [(f"{prefix}{key}", *words) for prefix, record in records.items() for key, *words in described(record)]
     if not (found := [row for row in rows if name.lower() in row[0]]):
         raise TailpackError(f"no setting contains {name!r}; docs/reference/settings.md lists all of them")
-    table = Table("setting", "default (range)", "meaning", box=None)
-    for row in found:
-        table.add_row(*row)
-    Console().print(table)
+    Console().print(_settings(found))

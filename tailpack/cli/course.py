@@ -107,11 +107,7 @@ def league(
         plans.append({name: replace(job, policy=name) for name in [*names, *fixed]})
     jobs = [job for plan in plans for job in plan.values()]
     with TemporaryDirectory() as folder, progress("league") as update:
-
-        def announce(completed: int, total: int, status: str) -> None:
-            update(completed=completed, total=total, status=status)
-
-        rows = run(jobs, Path(folder), processes=processes, announce=announce, work=play)
+        rows = run(jobs, Path(folder), processes=processes, announce=update, work=play)
     done: dict[str, list[Row]] = {name: [] for name in names}
     for plan in plans:
         fixed_rows = [rows[job] for name, job in plan.items() if name.startswith("static-")]

@@ -141,27 +141,6 @@ class Command(TyperCommand):
         return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
 
 
-class RenamedCommand(TyperCommand):
-    """A former name of a command or group."""
-
-    def __init__(self, path: str, root: "Group") -> None:
-        super().__init__(path.rpartition(" ")[2], hidden=True)
-        self.path, self.root = path, root
-
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Print the new name, and return the context of the command with that name."""
-        path = RENAMED[self.path]
-        if not extra.get("resilient_parsing"):
-            sys.stderr.write(f"tailpack: `{self.path}` is now `tailpack {path}`\n")
-        command: Any = self.root
-        words = path.split()
-        while words and words[0] in getattr(command, "commands", {}):
-            command = command.commands[words.pop(0)]
-        arguments = args if {"-h", "--help"} & set(args) else [*words, *args]  # words may end with `--from`
-        root = self.root.make_context("tailpack", [], resilient_parsing=True)
-        return command.make_context(path, arguments, root, **extra)
-
-
 class Group(TyperGroup):
     """A group of commands. For an unknown name it suggests similar visible commands of all groups."""
 
@@ -202,8 +181,16 @@ class Root(Group):
                     )  # fmt: skip
                     groups[" ".join(above[:depth])].add_command(groups[group])
             groups[" ".join(above)].add_command(Command(path, target, example, panel))
-        for path in RENAMED:
-            groups[path.rpartition(" ")[0]].add_command(RenamedCommand(path, self))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Replace a former name by the present one, and print that."""
+        for former, present in RENAMED.items():
+            if args[: (count := len(former.split()))] == former.split():
+                if not ctx.resilient_parsing:
+                    sys.stderr.write(f"tailpack: `{former}` is now `tailpack {present}`\n")
+                rest, is_help = args[count:], not {*args}.isdisjoint(ctx.help_option_names)
+                args = [*(word for word in present.split() if not (is_help and word.startswith("-"))), *rest]
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(

@@ -5,14 +5,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-if TYPE_CHECKING:
-    from bench.jobs import Announce
 
 LINE_INTERVAL_S: Final = 30.0
 """Interval of the progress lines if standard error is not a terminal."""
@@ -22,7 +19,7 @@ MAX_FAILURES_SHOWN: Final = 5
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Show progress on standard error; yield a function that updates it by keywords: completed, total, advance, status.
+    """Show progress on standard error; yield a function that updates it. Its arguments: completed, total and status.
 
     A terminal shows a bar. A log gets a line every 30 s.
     """
@@ -38,9 +35,9 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
         task = shown.add_task(what, total=total, status="")
         started_s = line_s = time.monotonic()
 
-        def update(**fields: Any) -> None:
+        def update(completed: float | None = None, total: float | None = None, status: str = "") -> None:
             nonlocal line_s
-            shown.update(task, **fields)
+            shown.update(task, completed=completed, total=total, status=status)
             if not sys.stderr.isatty() and (now_s := time.monotonic()) - line_s > LINE_INTERVAL_S:
                 line_s, (at,) = now_s, shown.tasks
                 done = f"{at.completed:,.0f}" + ("" if at.total is None else f" of {at.total:,.0f}")
@@ -51,23 +48,13 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
 
 
 @contextmanager
-def matrix_progress(what: str, folder: Path) -> "Iterator[Announce]":
-    """Show the progress of a matrix on standard error; yield a function that the matrix calls after each run.
-
-    After Ctrl-C, print where finished runs are stored.
-    """
-    finished = 0
+def matrix_progress(what: str, folder: Path) -> Iterator[Callable[..., None]]:
+    """Show the progress of a matrix as `progress` does. After Ctrl-C, print where finished runs are stored."""
     try:
         with progress(what) as update:
-
-            def announce(completed: int, total: int, status: str) -> None:
-                nonlocal finished
-                finished = completed
-                update(completed=completed, total=total, status=status)
-
-            yield announce
+            yield update
     except KeyboardInterrupt:
-        Console(stderr=True).print(f"{finished} finished runs are stored in {folder}; the same command continues there")
+        Console(stderr=True).print(f"finished runs are stored in {folder}; the same command continues there")
         raise
 
 

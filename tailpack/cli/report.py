@@ -3,17 +3,18 @@
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
 from rich.console import Console
 
+from report.spark import Task
 from tailpack import reporting
 from tailpack.cli.options import AsJson, Master
 from tailpack.cli.progress import next_step
 from tailpack.errors import TailpackError
-from tailpack.reporting import ReportInputs, check_run, make_report, print_all
+from tailpack.reporting import check_run, make_report, print_all
 
 if TYPE_CHECKING:
     from report.page.sheets import Sheet
@@ -84,11 +85,12 @@ def run(
 
     form = _requested_format(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
-    inputs = ReportInputs(events, journal, latency_target_s, percentile)
-    if kept and inputs != ReportInputs():
+    slo = {"latency_target_s": latency_target_s, "percentile": percentile}
+    own: dict[str, Any] = {"events": events, "journal": journal, **slo}
+    if kept and {*own.values()} != {None}:
         raise TailpackError("--kept cannot be combined with --events, --journal, --latency-target-s or --percentile")
     source = source or str(reporting.newest_in(Path("out")))
-    folder = Path(source) if kept else make_report(source, inputs, console, master=master)
+    folder = Path(source) if kept else make_report(Task(folder=source, master=master, **own), console)
     result = reporting.load_result(folder)
     if others and not kept and result.world == "unknown":
         raise TailpackError(f"{NO_SCENARIO} Leave out --others; the report is in {folder}")
@@ -159,7 +161,7 @@ def compare(
         raise TailpackError("name at least two different runs")
     for run in runs:
         if not (run / RESULT_FILE).exists():
-            make_report(str(run), ReportInputs(), Console(stderr=True), master=master)
+            make_report(Task(folder=str(run), master=master), Console(stderr=True))
     found = compare(runs)
     if as_json or form is Format.JSON:
         text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"

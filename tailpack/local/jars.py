@@ -110,24 +110,16 @@ def java() -> str:
 def payment_consumer() -> list[str]:
     """Return the command of PaymentConsumer.java, which is compiled once.
 
-    Raises TailpackError if no compiler is installed.
+    Raises InvalidSettingsError if no compiler is installed.
     """
+    from autoscaler.live.foreign.assignor import build  # noqa: PLC0415  set-up fetches jars before it is installed
+
     source = Path(__file__).parents[1] / "PaymentConsumer.java"
     folder = cache_folder() / f"java-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
     archive, libraries = folder / "classes.jsa", ensure("kafka")
     flags = ["-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF", "-Xlog:cds=off"]
-    start = [java(), *flags, "-cp", f"{folder}/consumer.jar:{libraries}/*"]
-    if not folder.exists():
-        compiler = Path(java()).resolve().with_name("javac")
-        if not compiler.exists():
-            raise TailpackError(f"{compiler} is missing: Java consumers need a JDK; install openjdk-17-jdk-headless")
-        fresh = Path(tempfile.mkdtemp(dir=cache_folder()))
-        compile_ = [str(compiler), "-proc:none", "-cp", f"{libraries}/*", "-d", f"{fresh}/classes", str(source)]
-        pack = [str(compiler.with_name("jar")), "cf", f"{fresh}/consumer.jar", "-C", f"{fresh}/classes", "."]
-        for command in (compile_, pack):
-            subprocess.run(command, check=True, timeout=120)
-        with suppress(OSError):  # another process was faster
-            fresh.rename(folder)
+    jar = build(folder / "consumer.jar", libraries, java(), [source])
+    start = [java(), *flags, "-cp", f"{jar}:{libraries}/*"]
     if not archive.exists():  # with it, a start takes half of the processor time
         own = folder / f"{os.getpid()}.jsa"
         environ = os.environ | {"TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}

@@ -1,11 +1,9 @@
-"""The two images: their size, removed files, compiled code and bills of materials."""
+"""The two images: their size, removed files and compiled code."""
 
-import json
 import subprocess
-import sys
 
 import pytest
-from compose_file import OWN_IMAGES, ROOT, services
+from compose_file import ROOT, services
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 
@@ -59,26 +57,3 @@ def test_policies_use_compiled_code_on_a_read_only_file_system(images: None, ser
 @pytest.mark.parametrize("service", ["order", "report"])
 def test_an_image_runs_without_root(images: None, service: str) -> None:
     assert int(inside(services()[service]["image"], "import os; print(os.getuid())")[0]) > 0
-
-
-@pytest.mark.parametrize("service", ["order", "report"])
-def test_the_bill_of_materials_lists_all_packages(images: None, service: str) -> None:
-    command = [sys.executable, str(ROOT / "infra/docker/sbom.py"), services()[service]["image"]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    listed = {one["purl"].partition("@")[0] for one in json.loads(done.stdout)["components"]}
-    assert {"pkg:pypi/tailpack", "pkg:pypi/numba", "pkg:deb/debian/libc6", "pkg:generic/python"} <= listed
-    spark = {"pkg:pypi/pyspark", "pkg:maven/org.apache.spark/spark-core_2.13"}
-    assert spark & listed == (spark if service == "report" else set())
-
-
-def test_a_missing_image_is_one_line(images: None) -> None:
-    command = [sys.executable, str(ROOT / "infra/docker/sbom.py"), "tailpack:never-built"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "run `docker compose build`" in done.stderr
-
-
-def test_bills_cover_all_images() -> None:
-    (listed,) = (line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("IMAGES := "))
-    assert tuple(listed.split()[2:]) == OWN_IMAGES

@@ -81,14 +81,6 @@ def test_a_stage_serves_its_backlog(stage: str) -> None:
 
 
 @LONG
-def test_the_load_generator_reports_punctuality_and_its_highest_rate() -> None:
-    found = bench("stage", "load", "--quick", "--instances", "1,2")
-    assert 0 < found["within_2ms"] <= 1
-    assert 0 <= found["on_time_per_s"] < found["max_rate_per_s"]
-    assert [row["workers"] for row in found["rows"]] == [1, 2]
-
-
-@LONG
 def test_the_cores_of_each_process_of_the_demo_are_measured() -> None:
     found = bench("stage", "demo", "--quick", "--rate", "5")
     cores = {name: value for name, value in found.items() if name.endswith("_cores")}

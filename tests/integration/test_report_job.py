@@ -19,7 +19,7 @@ from contracts.topics import PAYMENT_GROUP, Topic, qualified
 from report import ReportError
 from report.result import Effects, Result
 from report.run_info import EVENTS, RunInfo
-from report.spark import job
+from report.spark import Task, job
 from report.spark.job import report_run
 from report.topics import RunReader
 from tailpack.local.broker import Broker
@@ -153,7 +153,7 @@ def test_the_job_of_a_large_run_gives_the_same_report(tmp_path: Path) -> None:
     stored_run(tmp_path)
     expected = report_run(tmp_path, "")
     (tmp_path / "result.json").unlink()
-    write_report(tmp_path, master="local[1]")
+    write_report(Task(folder=str(tmp_path), master="local[1]"))
     assert Result.load(tmp_path) == expected
 
 

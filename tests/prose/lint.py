@@ -18,7 +18,7 @@ import typer
 import yaml
 from markdown_it import MarkdownIt
 
-from tailpack.cli.main import RenamedCommand, app
+from tailpack.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 LEVELS = ["error", "warning", "suggestion"]
@@ -126,8 +126,7 @@ def in_help(command: Any, place: str = "tailpack") -> Iterator[Block]:
     for option in real.params:
         yield from in_markdown(f"{place} {option.opts[-1]}", getattr(option, "help", None) or "")
     for name, below in getattr(real, "commands", {}).items():
-        if not isinstance(below, RenamedCommand):
-            yield from in_help(below, f"{place} {name}")
+        yield from in_help(below, f"{place} {name}")
 
 
 def blocks() -> Iterator[Block]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,8 +28,8 @@ def jar_path() -> Path:
     return cache_folder() / f"assignor-{hashlib.sha256(text).hexdigest()[:12]}" / JAR
 
 
-def build(target: Path, libraries: Path, java: str = "java") -> Path:
-    """Build the jar if it does not exist, and return its path. libraries: Kafka's jars.
+def build(target: Path, libraries: Path, java: str = "java", sources: Sequence[Path] = SOURCES) -> Path:
+    """Build a jar if it does not exist, and return its path. libraries: Kafka's jars.
 
     java: the program; the compiler is in its folder. Raises InvalidSettingsError if there is none.
     """
@@ -36,22 +37,21 @@ def build(target: Path, libraries: Path, java: str = "java") -> Path:
         return target
     compiler = Path(shutil.which(java) or java).resolve().with_name("javac")
     if not compiler.exists():
-        remedy = f"install openjdk-17-jdk-headless, or build {JAR} on another machine and copy it to {target}"
-        raise InvalidSettingsError(
-            [f"{compiler} is missing: a JRE cannot build the assignor for the brokers; {remedy}"]
-        )
+        remedy = f"install openjdk-17-jdk-headless, or build {target.name} on another machine and copy it to {target}"
+        raise InvalidSettingsError([f"{compiler} is missing: a JRE cannot build {target.name}; {remedy}"])
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         command = [str(compiler), "--release", "17", "-proc:none", "-Werror", "-cp", f"{libraries}/*", "-d", scratch]
-        command += map(str, SOURCES)
+        command += map(str, sources)
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S, check=False)
         if done.returncode:
-            raise InvalidSettingsError([f"the assignor cannot be compiled: {done.stderr.strip().splitlines()[0]}"])
-        fresh = Path(scratch) / JAR
+            error = done.stderr.strip().splitlines()[0]
+            raise InvalidSettingsError([f"{target.name} cannot be compiled: {error}"])
+        fresh = Path(scratch) / target.name
         with zipfile.ZipFile(fresh, "w") as jar:  # uncompressed, with a fixed date: the same bytes each time
             for file in sorted(Path(scratch).rglob("*.class")):
                 jar.writestr(zipfile.ZipInfo(file.relative_to(scratch).as_posix()), file.read_bytes())
-        fresh.replace(target)  # a running broker keeps its jar
+        fresh.replace(target)  # a running process keeps its jar
     return target
 
 

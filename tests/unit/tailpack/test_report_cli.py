@@ -12,6 +12,7 @@ import pytest
 from small_report import small_result, small_run
 from stored_runs import event_rows, write_parquet
 
+from report.spark import Task
 from tailpack import reporting
 from tailpack.errors import TailpackError
 
@@ -27,9 +28,9 @@ run = functools.partial(command_line.run, "report")
 def test_a_report_is_computed_unless_kept_is_given(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     masters: list[str] = []
 
-    def written(place: Path, *, master: str, **_: object) -> None:
-        masters.append(master)
-        small_result(run="again").save(place)
+    def written(task: Task, **_: object) -> None:
+        masters.append(task.master)
+        small_result(run="again").save(Path(task.folder))
 
     monkeypatch.setattr(reporting, "write_report", written)
     assert json.loads(run(folder, "--kept", "--json").stdout)["run"] == "small"

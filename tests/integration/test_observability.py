@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from compose_file import ROOT
-from dashboard_queries import asked, declared_metrics, metrics_in, queries, without_series
+from dashboard_queries import asked, dashboards, declared_metrics, metrics_in, without_series
 from kafka_helpers import wait_for
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -111,7 +111,7 @@ def test_every_declared_metric_is_scraped_and_every_dashboard_query_has_series(
         wait_for(lambda: time.time() > began + LOAD_S or not missing(), "all is there", deadline_s=120, every_s=1)
         assert not missing()
         assert {name for name in found if re.match(r"tailpack_(?!.*_created$)", name)} == set(declared)
-        assert set().union(*map(metrics_in, queries().values())) <= set(declared)
+        assert set().union(*map(metrics_in, dashboards().queries().values())) <= set(declared)
         assert all(group["rules"] for group in asked(api, "rules")["groups"])
         failing = [rule for group in asked(api, "rules")["groups"] for rule in group["rules"] if rule.get("lastError")]
         assert not failing

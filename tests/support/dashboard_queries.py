@@ -1,10 +1,13 @@
-"""List the queries of the dashboards and their metrics, and query Prometheus."""
+"""Load the generator of the dashboards, list the metrics of its queries, and query Prometheus."""
 
+import importlib.util
 import json
 import re
 import time
 import urllib.parse
 import urllib.request
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 from compose_file import ROOT
@@ -13,15 +16,15 @@ from generators.metrics import METRICS, declared_in
 from contracts.metrics import MetricSpec
 
 
-def queries() -> dict[str, str]:
-    """Return place → query, for all panels and marks of all dashboards."""
-    found = {}
-    for file in sorted((ROOT / "infra" / "grafana").glob("*.json")):
-        dashboard = json.loads(file.read_text(encoding="utf-8"))
-        found |= {f"mark {mark['name']}": mark["expr"] for mark in dashboard["annotations"]["list"]}
-        for panel in dashboard["panels"]:
-            found |= {f"{file.stem}: {panel['title']}, {of['refId']}": of["expr"] for of in panel["targets"]}
-    return found
+@cache
+def dashboards() -> ModuleType:
+    """Return infra/grafana/dashboards.py as a module."""
+    spec = importlib.util.spec_from_file_location("dashboards", ROOT / "infra" / "grafana" / "dashboards.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def declared_metrics() -> dict[str, MetricSpec]:
@@ -45,6 +48,6 @@ def without_series(api: str, began_s: float) -> dict[str, str]:
     """Return place → query, for queries of the dashboards that have had no series since a time."""
     return {
         where: query
-        for where, query in queries().items()
+        for where, query in dashboards().queries().items()
         if not asked(api, "query_range", query=query, start=began_s, end=time.time(), step="1s")["result"]
     }

@@ -1,4 +1,4 @@
-"""Dashboards and alerts: queries use declared metrics, and alerts are documented."""
+"""Dashboards and alerts: generated files are current, and queries use declared metrics."""
 
 import re
 import shutil
@@ -7,14 +7,19 @@ import subprocess
 import pytest
 import yaml
 from compose_file import ROOT
-from dashboard_queries import declared_metrics, metrics_in, queries
+from dashboard_queries import dashboards, declared_metrics, metrics_in
 
 PROMETHEUS = ROOT / "infra" / "prometheus"
 RULES = [rule for group in yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
 
 
+def test_the_dashboards_are_what_the_program_writes():
+    for path, text in dashboards().rendered().items():
+        assert path.read_text(encoding="utf-8") == text, "python infra/grafana/dashboards.py"
+
+
 def test_every_query_uses_declared_metrics():
-    all_queries = queries() | {rule.get("alert", rule.get("record")): rule["expr"] for rule in RULES}
+    all_queries = dashboards().queries() | {rule.get("alert", rule.get("record")): rule["expr"] for rule in RULES}
     for where, query in all_queries.items():
         assert metrics_in(query) <= declared_metrics().keys(), where
         assert re.search("tailpack[_:]", query), where

@@ -137,7 +137,7 @@ class Clients:
         topics = self._topics
         own = filter(None, (topics.events, topics.plans, topics.dead_letters))
         for name, minimum in (dict.fromkeys(own, 1) | dict(topics.others)).items():
-            missing = f"topic {name} does not exist on {self._bootstrap_servers}; create the run's topics first"
+            missing = f"topic {name} was not found on {self._bootstrap_servers} in time; create the run's topics first"
             count = await retry_until(partial(self._partitions_of, name), missing, deadline=deadline)
             if count < minimum:
                 raise ReplicaError(f"topic {name} has {count} partitions; add some, or require fewer than {minimum}")

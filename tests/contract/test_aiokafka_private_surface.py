@@ -54,7 +54,7 @@ consumer.fetcher.Fetcher: _notify(future) _records _wait_consume_future
 protocol.fetch.FetchRequest: _max_wait_ms
 consumer.fetcher.FetchResult: _partition_records
 consumer.fetcher.PartitionRecords: _consumer_record(tp,record) _records next_fetch_offset
-conn.AIOKafkaConnection: close(reason,exc) _requests _last_action _request_timeout
+conn.AIOKafkaConnection: close(reason,exc) _requests _last_action _request_timeout _writer
 cluster.ClusterMetadata: brokers()
 coordinator.protocol.ConsumerProtocolMemberMetadata: __init__(args,kwargs)
 coordinator.protocol.ConsumerProtocolMemberAssignment: __init__(args,kwargs)

@@ -8,7 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import uvloop
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.metadata import MetadataRequest
 from cluster_helpers import bootstrap, wait_until_whole
 from confluent_kafka import Consumer
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
@@ -65,6 +68,24 @@ def test_an_offset_is_found_after_leadership_has_moved_to_another_broker(cluster
             await consumer.stop()
 
     assert asyncio.run(first_value()) == b"one"
+
+
+def test_a_connection_is_replaced_before_its_end_was_read(cluster: Broker) -> None:
+    async def replace() -> bool:
+        client = AIOKafkaClient(bootstrap_servers=bootstrap(cluster))
+        Client.adopt(client)
+        await client.bootstrap()
+        try:
+            node = client.get_random_node()
+            broken = await client._get_conn(node)
+            broken._writer.transport.abort()
+            assert broken.connected(), "aiokafka reads the end later"
+            request = MetadataRequest([], allow_auto_topic_creation=False)
+            return bool((await client.send(node, request)).brokers)
+        finally:
+            await client.close()
+
+    assert uvloop.run(replace())
 
 
 def test_with_one_dead_node_nothing_is_lost_and_writes_continue(cluster: Broker, namespace: str) -> None:

@@ -101,6 +101,7 @@ class Connection:
         self._request_timeout = timeout_s
         self._on_close = on_close
         self._is_open = True
+        self._writer = self
         self._requests: deque[tuple[Any]] = deque()
         """Pending requests with aiokafka's structure: the future is the last item."""
         self._last_action = network.sim.now_s
@@ -111,6 +112,10 @@ class Connection:
     def connected(self) -> bool:
         """Return whether it is open at the client's side."""
         return self._is_open
+
+    def is_closing(self) -> bool:
+        """Return whether no more bytes can be written."""
+        return not self._is_open
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
         """Send a request; return an awaitable of its answer."""

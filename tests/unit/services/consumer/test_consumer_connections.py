@@ -23,6 +23,7 @@ class Connection:
         self._requests: deque[Any] = deque()
         self._last_action = time.monotonic()
         self.open = True
+        self._writer = SimpleNamespace(is_closing=lambda: False)
 
     def connected(self) -> bool:
         return self.open

@@ -61,12 +61,10 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
         key = (node_id, group)
         connection = self._conns.get(key)
         if connection is not None and connection.connected():
-            if self._is_silent(connection):
-                connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
-            elif connection._writer.is_closing():  # a write would raise RuntimeError, which ends the replica
-                connection.close(reason=CloseReason.CONNECTION_BROKEN)
-            else:
+            # A write to a transport that is closing would raise RuntimeError, which ends the replica.
+            if not (connection._writer.is_closing() or self._is_silent(connection)):
                 return connection
+            connection.close(reason=CloseReason.CONNECTION_BROKEN)
         attempt = self.connect(node_id, group)
         await asyncio.wait([attempt], timeout=self._request_timeout_ms / 1000 * CONNECT_WAIT_SHARE)
         if attempt.done() and not attempt.cancelled():  # `close` cancels attempts, but must not cancel the caller

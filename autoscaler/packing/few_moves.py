@@ -9,12 +9,15 @@ from typing import Final
 import numpy as np
 
 from autoscaler.jit import Flags, Floats, Ints, compiled
+from autoscaler.packing.least_loaded import fill_level
 
 ROUNDING: Final = 1e-9
 """Relative tolerance of the capacity, so that rounding does not make a bin overfull."""
 SEARCHED: Final = 12
 """Most partitions for which `place_on` searches the fewest moves, in at most SEARCH_STEPS."""
 SEARCH_STEPS: Final = 20_000
+SLACKS: Final = (0.0, 0.1, 0.3)
+"""Room of a replica above the lowest possible fill level. More room needs fewer moves."""
 
 
 @compiled
@@ -106,16 +109,15 @@ def _make_room(sizes: Floats, order: Ints, placed: Ints, capacities: Floats, roo
 
 @compiled
 def fewest_moves(
-    sizes: Floats, weights: Floats, owners: Ints, capacities: Floats, limit: int, nodes: int
+    sizes: Floats, order: Ints, weights: Floats, owners: Ints, capacities: Floats, limit: int, nodes: int
 ) -> tuple[Ints, bool]:
     """Return the owners that fit and move the least total weight, and whether such owners were found.
 
     At most `limit` replicas get partitions. The search is exhaustive, depth first, largest partition first. Empty
     replicas that owned nothing before are interchangeable, so it tries only one of them. After `nodes` steps it
-    ends with the best result so far. weights: cost of moving each partition.
+    ends with the best result so far. order: the largest first. weights: cost of moving each partition.
     """
     partitions, replicas = len(sizes), len(capacities)
-    order = np.argsort(-sizes, kind="mergesort")
     room = capacities.copy()
     held = np.zeros(replicas, np.int64)
     owned = np.zeros(replicas, np.int64)
@@ -183,7 +185,7 @@ def place_on(
     """
     used, held = np.zeros(len(capacities), np.bool_), np.zeros(len(capacities))
     if len(sizes) <= SEARCHED:
-        placed, fits = fewest_moves(sizes, weights, owners, capacities, count, SEARCH_STEPS)
+        placed, fits = fewest_moves(sizes, order, weights, owners, capacities, count, SEARCH_STEPS)
         if fits:
             used[placed] = True
             used[np.flatnonzero(~used)[: count - np.count_nonzero(used)]] = True  # others without partitions
@@ -194,3 +196,40 @@ def place_on(
     closed = np.zeros(len(capacities), np.int64)
     closed[np.argsort(held, kind="mergesort")[: len(capacities) - count]] = 1
     return relieved(sizes, order, owners, capacities, closed)[0], closed == 0
+
+
+@compiled
+def add_plans(
+    rows: Ints, loads: Floats, pinned: Floats, counts: Ints, owners: Ints, rates: Floats, present: int
+) -> Ints:
+    """Return the plans of `rows`, and others with few moves: each of the counts with each load and slack.
+
+    A row has the owner of each partition, 1 for each replica in use, else 0, and their count. pinned: additional
+    weights of partitions. owners: the present ones. rates: of the present replicas, then of new ones.
+    """
+    partitions, found = loads.shape[1], len(rows)
+    made = np.zeros((found + len(loads) * len(counts) * len(SLACKS), rows.shape[1]), np.int64)
+    made[:found] = rows
+    for load in loads:
+        order, weights = np.argsort(-load, kind="mergesort"), load + pinned
+        for count in counts:
+            end, level = partitions + max(present, count), fill_level(load[order], count)
+            for slack in SLACKS:
+                capacities = level * (1.001 + slack) * rates[: end - partitions] / rates[-1]
+                placed, in_use = place_on(count, load, order, weights, owners, capacities)
+                made[found, :partitions], made[found, partitions:end], made[found, end:-1] = placed, in_use, 0
+                made[found, -1] = count
+                found += _is_new(made, found)
+    return made[:found]
+
+
+@compiled
+def _is_new(rows: Ints, last: int) -> bool:
+    """Return whether row `last` differs from all before it."""
+    for row in range(last):
+        column = rows.shape[1] - 1  # the count
+        while column >= 0 and rows[row, column] == rows[last, column]:
+            column -= 1
+        if column < 0:
+            return False
+    return True

@@ -90,9 +90,10 @@ class ArrivalHistory:
         """Return the values of the last interval, scaled to the usual number of bursts; None if it has no burst."""
         if not self.in_bursts:
             return values
-        count, gaps = self._bursts[-1].sum(), np.diff(np.flatnonzero(self._bursts > 0))
+        count, at = self._bursts[-1].sum(), np.flatnonzero(self._bursts > 0)
+        gaps = np.sort(at[1:] - at[:-1])
         # the median gap, because a silence must not make later bursts look rare
-        usual = len(self.last) / np.median(gaps) if len(gaps) else count
+        usual = 2 * len(self.last) / (gaps[len(gaps) // 2] + gaps[(len(gaps) - 1) // 2]) if len(gaps) else count
         return np.asarray(values * (usual / count)) if count else None
 
     def moments(self, intervals: int) -> Ints:
@@ -121,7 +122,7 @@ class ArrivalHistory:
         newest = self.intervals[-ceil(slots / whole) :].reshape(-1, len(lag))
         arrived = np.concatenate((newest, self.begun))[-slots:]
         behind = np.cumsum(arrived[::-1], axis=0)[::-1]  # events of this slot and all later ones
-        waits = np.clip(lag - (behind - arrived), 0.0, arrived)
+        waits = np.minimum(np.maximum(lag - (behind - arrived), 0.0), arrived)
         waits[0] += np.maximum(0.0, lag - behind[0])
         return np.asarray(waits)
 
@@ -167,9 +168,9 @@ class Ensemble:
     def __init__(self, history: ArrivalHistory) -> None:
         self._history = history
         self._forecasts = Forecasts(np.zeros(0))
-        self._made, self._earlier = np.zeros((2, 0)), np.zeros((0, 2, 0))
+        self._made, self._earlier, self._totals = np.zeros((2, 0)), deque[Floats](), np.zeros((0, 2))
         """Forecasts of the next interval and of the last one of the horizon, by partition: those made at the last tick,
-        and those made before each remembered interval."""
+        and those made before each remembered interval, then their sums."""
 
     def observe(self, counts: Floats, intervals: int, inflow: tuple[float, ...] = ()) -> None:
         """Add the last interval of the history, and make the forecasts of the next `intervals`."""
@@ -177,15 +178,19 @@ class Ensemble:
         if len(self._history.intervals) == 1:  # nothing that was known before is of use
             self._forecasts = Forecasts(counts if usual is None else usual)
             self._forecasts.remember(intervals)
-            self._made, self._earlier = np.array([counts, counts]), np.zeros((0, 2, len(counts)))
+            self._made, self._earlier = np.array([counts, counts]), deque()
         elif usual is not None:
             self._forecasts.observe(usual, intervals)
-        self._earlier = np.concatenate((self._earlier, self._made[None]))[-len(self._history.intervals) :]
-        self._made = np.array([self._forecasts.ahead(steps, inflow) for steps in (1, intervals)])
+        known = len(self._history.intervals)
+        self._totals = np.concatenate((self._totals, self._made.sum(axis=1)[None]))[-known:]
+        self._earlier = deque(self._earlier, known)
+        self._earlier.append(self._made)
+        near = self._forecasts.ahead(1, inflow)
+        self._made = np.array([near, near if intervals == 1 else self._forecasts.ahead(intervals, inflow)])
 
     def paths(self, intervals: int, rate: float) -> Paths:
         """Return paths of this many intervals, the worst first: the one with the highest backlog at `rate` events/s."""
-        history, series, made = self._history, self._history.intervals, self._earlier
+        history, series = self._history, self._history.intervals
         whole, partitions = series.shape[1:]
         slots, moments = np.arange(intervals * whole), history.moments(intervals)
         now, sizes = np.linspace(self._made[0], self._made[1], intervals), self._made.max(axis=0)
@@ -194,7 +199,7 @@ class Ensemble:
             evenly = now[:, None] * (shape / shape.sum())[:, None]
             return Paths(evenly.reshape(1, -1, partitions), np.ones(1), sizes)
         first = moments // whole
-        totals = made.sum(axis=2)[first].T  # forecasts of the whole group: of the next and the last interval
+        totals = self._totals[first].T  # forecasts of the whole group: of the next and the last interval
         distance = np.log(np.maximum(1.0, totals[0]) / max(1.0, self._made[0].sum())) / SIMILAR
         weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
         then = np.linspace(totals[0], totals[1], intervals, axis=1)  # shape (moments, intervals)
@@ -214,9 +219,9 @@ class Ensemble:
         events = series.reshape(-1, partitions)[moments[chosen][:, None] + slots]
         events = events.reshape(len(chosen), intervals, whole, partitions)
         # partitions may have other shares of the events now than they had then
-        before = made[first[chosen]]
+        before = np.array([self._earlier[place] for place in first[chosen].tolist()])
         shift = now - ratios[chosen][:, :, None] * np.linspace(before[:, 0], before[:, 1], intervals, axis=1)
-        shape = events.sum(axis=3, keepdims=True)
+        shape = following[chosen].reshape(*events.shape[:3], 1)
         shape = shape / np.maximum(1e-9, shape.sum(axis=2, keepdims=True))
         events = factors[chosen][:, :, None, None] * events + shape * shift[:, :, None, :]
-        return Paths(np.maximum(0.0, events).reshape(len(chosen), -1, partitions), np.diff(cuts), sizes)
+        return Paths(np.maximum(0.0, events).reshape(len(chosen), -1, partitions), cuts[1:] - cuts[:-1], sizes)

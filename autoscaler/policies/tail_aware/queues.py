@@ -59,25 +59,29 @@ class Paths(NamedTuple):
     @property
     def middle(self) -> int:
         """Number of the median path."""
-        return int(np.searchsorted(np.cumsum(self.weights), 0.5))
+        return int(self.weights.cumsum().searchsorted(0.5))
 
     def expected(self, slot_s: float) -> tuple[float, float, float, float]:
         """Return `Decision.expected`, from the events of all paths."""
         totals = self.events.sum(axis=(1, 2))
         order = np.argsort(totals)
-        low, high = totals[order][np.searchsorted(np.cumsum(self.weights[order]), (0.1, 0.9)).clip(max=len(order) - 1)]
+        low, high = totals[order][np.minimum(self.weights[order].cumsum().searchsorted((0.1, 0.9)), len(order) - 1)]
         return self.events.shape[1] * slot_s, float(totals @ self.weights), float(low), float(high)
 
 
+Events = tuple[Floats, Floats, Floats, Floats]
+"""Waiting events by age and partition; paths by path, slot and partition; and their sums by slot and by partition."""
+
+
 @compiled
-def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, grid: Grid) -> Floats:
+def late_of_plans(events: Events, plans: Ints, group: Group, grid: Grid) -> Floats:
     """Return the late events by kind, plan and path: those that no later decision can save, and all.
 
-    waiting: by age and partition. paths: by path, slot and partition. plans: owners by plan and partition. The first
-    plan is computed completely. For all others, only replicas for which something differs from it are computed.
+    plans: owners by plan and partition. The first plan is computed completely. For all others, only replicas for which
+    something differs from it are computed.
     """
-    late, every, events = np.zeros((2, len(plans), len(paths))), np.arange(plans.shape[1]), joined(waiting, paths)
-    base = late_by_replica(events, len(waiting), plans[0], every, group, grid)
+    late = np.zeros((2, len(plans), len(events[1])))
+    base = serve_plan(events, plans[0], np.arange(plans.shape[1]), group, grid)
     for plan in range(len(plans)):
         owners, affected = plans[plan], np.zeros(len(group.rates), np.bool_)
         for partition in np.flatnonzero(owners != plans[0]):
@@ -86,18 +90,13 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
         if group.stops_all and (owners != group.owners).any():
             affected[:] = True
         some = np.flatnonzero(affected[owners] | affected[group.serving])
-        those = late_by_replica(events, len(waiting), owners, some, group, grid)
+        those = serve_plan(events, owners, some, group, grid)
         for replica in range(len(affected)):
-            late[:, plan] += (those if affected[replica] else base)[:, :, replica]
+            for path in range(late.shape[2]):
+                for kind in range(2):
+                    own, same = those[path, kind, replica], base[path, kind, replica]
+                    late[kind, plan, path] += own if affected[replica] else same
     return late
-
-
-@compiled
-def joined(waiting: Floats, paths: Floats) -> Floats:
-    """Return paths that begin with the waiting events."""
-    events = np.empty((len(paths), len(waiting) + paths.shape[1], paths.shape[2]))
-    events[:, : len(waiting)], events[:, len(waiting) :] = waiting, paths
-    return events
 
 
 @compiled
@@ -116,43 +115,50 @@ def _handovers(owners: Ints, group: Group) -> tuple[Floats, Floats]:
 
 
 @compiled
-def late_by_replica(paths: Floats, past: int, owners: Ints, some: Ints, group: Group, grid: Grid) -> Floats:
-    """Return the late events by kind, path and replica: those due from now to `saved_s`, then all.
+def serve_plan(events: Events, owners: Ints, some: Ints, group: Group, grid: Grid) -> Floats:
+    """Return by path, kind and replica: late events due from now to `saved_s`, all late events, and two states.
 
-    The events of the partitions `some` are served slot by slot. The first `past` slots are the waiting events. A
-    replica begins to serve partitions that it takes over when all of them are ready; until then it holds their events.
+    These are the time at which a replica is free, and whether it serves what it takes over. The last path has only the
+    waiting events, with which all paths begin. The events of the partitions `some` are served slot by slot. A replica
+    begins to serve partitions that it takes over when all of them are ready; until then it holds their events.
     """
-    slots, replicas, rates = paths.shape[1], len(group.rates), group.rates
-    busy = paths[:, :, some].sum(axis=2) > 0.0  # loops over empty slots would cost more than the events
+    waiting, paths, by_slot, by_partition = events
+    past, end, rates = len(waiting), len(waiting) + paths.shape[1], group.rates
     switch_s, ready_s = _handovers(owners, group)
-    release_s = np.zeros(replicas)
+    release_s, more, used = np.zeros(len(rates)), np.zeros(len(rates)), np.zeros(len(rates), np.bool_)
     for partition in some:
-        release_s[owners[partition]] = max(release_s[owners[partition]], ready_s[partition])
+        owner, used[group.serving[partition]] = owners[partition], True
+        release_s[owner], used[owner] = max(release_s[owner], ready_s[partition]), True
     moves = ((owners != group.serving) | (ready_s > 0.0))[some]
-    settled, moving = some[~moves], some[moves]
-    holding = [replica for replica in range(replicas) if release_s[replica] > 0.0]
-    late, more = np.zeros((2, len(paths), replicas)), np.zeros(replicas)
-    held = np.zeros((replicas if holding else 0, slots))
-    for path in range(len(paths)):
-        counted, free_s, is_open = late[:, path], np.zeros(replicas), release_s <= 0.0
-        for slot in range(slots + 1):
-            came_s = (slot - past) * grid.slot_s + grid.begin_s if slot < slots else np.inf
+    settled, moving, active = some[~moves], some[moves], np.flatnonzero(used)
+    states, held = np.zeros((len(paths) + 1, 4, len(rates))), np.zeros((len(rates), end))
+    states[-1, 3] = release_s <= 0.0
+    for path in range(-1, len(paths)):
+        rows, first, last = waiting, 0, past
+        if path >= 0:
+            rows, first, last = paths[path], past, end + 1
+            states[path] = states[-1]
+        late, free_s, is_open = states[path, :2], states[path, 2], states[path, 3]
+        for slot in range(first, last):
+            if past <= slot < end and not by_slot[path, slot - past]:
+                continue  # loops over empty slots would cost more than the events
+            came_s = (slot - past) * grid.slot_s + grid.begin_s if slot < end else np.inf
             at_s = max(0.0, came_s)
-            for replica in holding:
+            for replica in active:
                 if is_open[replica] or came_s < release_s[replica]:
                     continue
                 is_open[replica] = True
-                for earlier in np.flatnonzero(held[replica]):
+                for earlier in np.flatnonzero(held[replica, :slot]):
                     earlier_s = (earlier - past) * grid.slot_s + grid.begin_s
                     begin_s = max(release_s[replica], earlier_s)
-                    _serve(counted, free_s, replica, begin_s, held[replica, earlier], earlier_s, rates[replica], grid)
-                held[replica] = 0.0
-            if slot == slots or not busy[path, slot]:
-                continue
+                    _serve(late, free_s, replica, begin_s, held[replica, earlier], earlier_s, rates[replica], grid)
+                held[replica, first:] = 0.0  # the next path begins with the same waiting events
+            if slot == end:
+                break
             for partition in settled:
-                more[owners[partition]] += paths[path, slot, partition]
+                more[owners[partition]] += rows[slot - first, partition]
             for partition in moving:
-                count, owner = paths[path, slot, partition], owners[partition]
+                count, owner = rows[slot - first, partition], owners[partition]
                 before, until_s = group.serving[partition], switch_s[partition]
                 if before >= 0 and max(at_s, free_s[before]) + more[before] / rates[before] < until_s:
                     more[before] += count
@@ -160,18 +166,19 @@ def late_by_replica(paths: Floats, past: int, owners: Ints, some: Ints, group: G
                     more[owner] += count
                 else:
                     held[owner, slot] += count
-            for replica in range(replicas):
+            for replica in active:
                 if more[replica] > 0.0:
-                    _serve(counted, free_s, replica, at_s, more[replica], came_s, rates[replica], grid)
+                    _serve(late, free_s, replica, at_s, more[replica], came_s, rates[replica], grid)
                     more[replica] = 0.0
-        if grid.extrapolate:  # later arrivals are late, too, until the queue at the end of the path is served
-            end_s, load = (slots - past) * grid.slot_s, np.zeros(replicas)
+        if grid.extrapolate and path >= 0:  # later arrivals are late, too, until the queue at the end is served
+            end_s = (end - past) * grid.slot_s
             for partition in some:
-                load[owners[partition]] += paths[path, past:, partition].sum() / end_s
-            for replica in range(replicas):
+                more[owners[partition]] += by_partition[path, partition] / end_s
+            for replica in active:
+                load, more[replica] = more[replica], 0.0
                 behind_s = max(0.0, free_s[replica] - end_s - grid.target_s)
-                counted[1, replica] += load[replica] * behind_s / max(0.05, 1.0 - load[replica] / rates[replica])
-    return late
+                late[1, replica] += load * behind_s / max(0.05, 1.0 - load / rates[replica])
+    return states
 
 
 @compiled

@@ -42,9 +42,7 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
     with the least room in which they fit; if there is none, to the replica with the most room.
     """
     partitions, replicas = len(sizes), len(capacities)
-    placed = owners.copy()
-    room = capacities.copy()
-    held = np.zeros(replicas, np.int64)
+    placed, room, held = owners.copy(), capacities.copy(), np.zeros(replicas, np.int64)
     for partition in range(partitions):
         owner = placed[partition]
         if owner >= 0 and closed[owner] == 1:
@@ -53,9 +51,7 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
             room[owner] -= sizes[partition]
             held[owner] += 1
     _make_room(sizes, order, placed, capacities, room, held)
-    in_use = (closed == 0) & (held > 0)
-    empty = np.flatnonzero((closed == 0) & (held == 0))
-    fits = True
+    in_use, empty, fits = (closed == 0) & (held > 0), np.flatnonzero((closed == 0) & (held == 0)), True
     for partition in order:
         if placed[partition] >= 0:
             continue
@@ -81,15 +77,13 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
 @compiled
 def _make_room(sizes: Floats, order: Ints, placed: Ints, capacities: Floats, room: Floats, held: Ints) -> None:
     """Remove partitions from each overfull replica until it fits."""
-    replicas = len(capacities)
-    ends = np.cumsum(held)
-    own = np.empty(len(sizes), np.int64)  # the partitions of each replica, largest first
+    ends, own = np.cumsum(held), np.empty(len(sizes), np.int64)  # the partitions of each replica, largest first
     filled = ends - held
     for partition in order:
         if placed[partition] >= 0:
             own[filled[placed[partition]]] = partition
             filled[placed[partition]] += 1
-    for replica in range(replicas):
+    for replica in range(len(capacities)):
         first = ends[replica] - held[replica]
         while room[replica] < -ROUNDING * capacities[replica] and held[replica] > 1:
             while placed[own[first]] != replica:
@@ -118,18 +112,12 @@ def fewest_moves(
     ends with the best result so far. order: the largest first. weights: cost of moving each partition.
     """
     partitions, replicas = len(sizes), len(capacities)
-    room = capacities.copy()
-    held = np.zeros(replicas, np.int64)
-    owned = np.zeros(replicas, np.int64)
+    room, held, owned = capacities.copy(), np.zeros(replicas, np.int64), np.zeros(replicas, np.int64)
     for partition in range(partitions):
         if owners[partition] >= 0:
             owned[owners[partition]] = 1
-    choice = np.full(partitions, -1, np.int64)
-    cost = np.zeros(partitions + 1)
-    best_cost = np.inf
-    best = owners.copy()
-    opened = 0
-    depth = 0
+    choice, cost = np.full(partitions, -1, np.int64), np.zeros(partitions + 1)
+    best, best_cost, opened, depth = owners.copy(), np.inf, 0, 0
     while depth >= 0 and nodes > 0:
         nodes -= 1
         if depth == partitions:
@@ -139,9 +127,8 @@ def fewest_moves(
                     best[order[place]] = choice[place]
             depth -= 1
             continue
-        partition = order[depth]
+        partition, taken = order[depth], choice[depth]
         size = sizes[partition]
-        taken = choice[depth]
         if taken >= 0:
             room[taken] += size
             held[taken] -= 1
@@ -168,10 +155,7 @@ def fewest_moves(
             held[replica] += 1
             cost[depth + 1] = spent + (0.0 if own == replica else weights[partition])
             break
-        if choice[depth] >= 0:
-            depth += 1
-        else:
-            depth -= 1
+        depth += 1 if choice[depth] >= 0 else -1
     return best, best_cost < np.inf
 
 
@@ -218,18 +202,8 @@ def add_plans(
                 capacities = level * (1.001 + slack) * rates[: end - partitions] / rates[-1]
                 placed, in_use = place_on(count, load, order, weights, owners, capacities)
                 made[found, :partitions], made[found, partitions:end], made[found, end:-1] = placed, in_use, 0
-                made[found, -1] = count
-                found += _is_new(made, found)
+                made[found, -1], is_new = count, True
+                for row in made[:found]:
+                    is_new &= row[-1] != count or (row != made[found]).any()
+                found += is_new
     return made[:found]
-
-
-@compiled
-def _is_new(rows: Ints, last: int) -> bool:
-    """Return whether row `last` differs from all before it."""
-    for row in range(last):
-        column = rows.shape[1] - 1  # the count
-        while column >= 0 and rows[row, column] == rows[last, column]:
-            column -= 1
-        if column < 0:
-            return False
-    return True

@@ -205,11 +205,11 @@ class Ensemble:
         then = np.linspace(totals[0], totals[1], intervals, axis=1)  # shape (moments, intervals)
         growth = now.sum(axis=1) - then
         ratios = factors = now.sum(axis=1) / np.maximum(1.0, then)
-        following = history.by_slot.reshape(-1)[moments[:, None] + slots]
+        following = history.by_slot.reshape(-1)[moments[:, None] + slots].reshape(*then.shape, whole)
         if not history.in_bursts:  # an excess over the forecast may come again, but it does not grow with the forecast
-            came = np.maximum(1.0, following.reshape(*then.shape, whole).sum(axis=2))
+            came = np.maximum(1.0, following.sum(axis=2))
             factors = np.where(ratios > 1, np.minimum(ratios, 1 + growth / came), ratios)
-        highest = backlogs(following * np.repeat(factors, whole, axis=1), rate, history.slot_s)
+        highest = backlogs((following * factors[:, :, None]).reshape(len(moments), -1), rate, history.slot_s)
         order = np.argsort(-highest, kind="stable")
         stride = max(1, len(slots) * partitions * len(CUTS) // MAX_CELLS)
         cuts = np.array(CUTS)[:: min(stride, len(CUTS) - 1)]  # at least one path
@@ -221,7 +221,7 @@ class Ensemble:
         # partitions may have other shares of the events now than they had then
         before = np.array([self._earlier[place] for place in first[chosen].tolist()])
         shift = now - ratios[chosen][:, :, None] * np.linspace(before[:, 0], before[:, 1], intervals, axis=1)
-        shape = following[chosen].reshape(*events.shape[:3], 1)
+        shape = following[chosen][..., None]
         shape = shape / np.maximum(1e-9, shape.sum(axis=2, keepdims=True))
         events = factors[chosen][:, :, None, None] * events + shape * shift[:, :, None, :]
         return Paths(np.maximum(0.0, events).reshape(len(chosen), -1, partitions), cuts[1:] - cuts[:-1], sizes)

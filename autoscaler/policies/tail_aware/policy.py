@@ -65,13 +65,15 @@ class TailAware:
         (now, *_), chosen = self._before
         slots = len(arrived.counts)
         least = 1 if self._history.in_bursts else 2  # one slot of a stream looks like a burst
-        known = arrived.counts.any() and arrived.counts.shape[1] == len(now.group.owners)
-        if not known or not least <= slots <= len(self._history.last) - least:
+        known = arrived.counts.shape[1] == len(now.group.owners) and arrived.counts.any()
+        if not (least <= slots <= len(self._history.last) - least and known):
             return False
         excess = self._excess(np.asarray(arrived.counts, np.float64), now)
-        path = (now.paths.events[now.paths.middle] + excess) * excess.any()
-        path[:slots] = arrived.counts
-        late = now.replayed(chosen.owners, np.stack((path, np.zeros_like(path))))[:, 1].sum(axis=1)
+        paths = np.zeros((2, *excess.shape))
+        if excess.any():
+            paths[0] = now.paths.events[now.paths.middle] + excess
+        paths[0, :slots] = arrived.counts
+        late = now.replayed(chosen.owners, paths)[:, 1].sum(axis=1)
         self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)
         return self._urgent
 

@@ -145,7 +145,7 @@ def _fitted(slots: Floats, whole: int) -> Floats:
         return slots[surplus:]
     if surplus > 0:
         return np.concatenate((slots[: surplus + 1].sum(axis=0, keepdims=True), slots[surplus + 1 :]))
-    return np.concatenate((np.zeros((-surplus, slots.shape[1])), slots))
+    return np.concatenate((np.zeros((-surplus, slots.shape[1])), slots)) if surplus else slots
 
 
 def _bursts_in(by_slot: Floats, many: Flags, *, continues: bool) -> Floats:
@@ -154,10 +154,10 @@ def _bursts_in(by_slot: Floats, many: Flags, *, continues: bool) -> Floats:
     A burst may lie in two slots, because a reading of the offsets may divide it. continues: the last slot before these
     has a burst.
     """
-    before = np.append(continues, many[:-1])
+    before = np.concatenate((np.array([continues]), many[:-1]))
     firsts = np.flatnonzero(many & ~before)
     sizes = np.add.reduceat(by_slot, firsts) if len(firsts) else np.zeros(0)
-    is_long = (many & before & np.append(False, before[:-1])).any()
+    is_long = (many[1:] & before[1:] & before[:-1]).any()
     only = 4 * len(firsts) <= len(by_slot) and not is_long and (sizes > 0.5 * sizes.max(initial=0.0)).all()
     return np.asarray(np.where(only, many & ~before, np.nan))
 

@@ -64,13 +64,10 @@ class Situation(NamedTuple):
         most, rate, waits = len(self.group.owners), float(self.group.rates[-1]), float(self.waiting.sum())
         return queues.pooled_need(by_slot, waits, rate, self.grid.slot_s, self.grid.target_s, most)
 
-    def events(self, paths: Floats) -> queues.Events:
-        """Return the waiting events and paths."""
-        return self.waiting, paths, paths.sum(axis=2), paths.sum(axis=1)
-
     def replayed(self, owners: Ints, paths: Floats, due_s: float = 0.0) -> Floats:
         """Return the late events by path, kind and replica under a plan: those due until `due_s`, and all."""
-        grid, events = self.grid._replace(saved_s=due_s, extrapolate=False), self.events(paths)
+        grid = self.grid._replace(saved_s=due_s, extrapolate=False)
+        events = self.waiting, paths, paths.sum(axis=2), paths.sum(axis=1)
         return queues.serve_plan(events, owners, np.arange(len(owners)), self.group, grid)[:-1, :2]
 
 
@@ -108,7 +105,8 @@ class Comparison(NamedTuple):
     def plans(self, only: int = 0) -> list[Candidate]:
         """Return the plans that could follow, with their predictions. only: the one count to consider; 0: all."""
         now, group, sizes, partitions = self.now, self.now.group, self.now.paths.sizes, len(self.now.group.owners)
-        events, in_use = now.events(now.paths.events), np.arange(len(group.rates)) < group.present
+        paths, in_use = now.paths.events, np.arange(len(group.rates)) < group.present
+        events = now.waiting, paths, paths.sum(axis=2), paths.sum(axis=1)
         rows, done = np.concatenate((group.owners, in_use, [group.present]))[None], list[Candidate]()
         loads = sizes[None] + 1e-6
         if group.present and (group.owners >= 0).all():

@@ -65,10 +65,10 @@ class Situation(NamedTuple):
         return queues.pooled_need(by_slot, waits, rate, self.grid.slot_s, self.grid.target_s, most)
 
     def replayed(self, owners: Ints, paths: Floats, due_s: float = 0.0) -> Floats:
-        """Return the late events by path, kind and replica under a plan: those due until `due_s`, and all."""
+        """Return the late events by replica, kind and path under a plan: those due until `due_s`, and all."""
         grid = self.grid._replace(saved_s=due_s, extrapolate=False)
-        events = self.waiting, paths, paths.sum(axis=2), paths.sum(axis=1)
-        return queues.serve_plan(events, owners, np.arange(len(owners)), self.group, grid)[:-1, :2]
+        events = queues.joined(self.waiting, paths)
+        return queues.late_by_replica(events, owners, np.arange(len(owners)), self.group, grid)
 
 
 class Candidate(NamedTuple):
@@ -105,15 +105,18 @@ class Comparison(NamedTuple):
     def plans(self, only: int = 0) -> list[Candidate]:
         """Return the plans that could follow, with their predictions. only: the one count to consider; 0: all."""
         now, group, sizes, partitions = self.now, self.now.group, self.now.paths.sizes, len(self.now.group.owners)
-        paths, in_use = now.paths.events, np.arange(len(group.rates)) < group.present
-        events = now.waiting, paths, paths.sum(axis=2), paths.sum(axis=1)
+        events, in_use = queues.joined(now.waiting, now.paths.events), np.arange(len(group.rates)) < group.present
         rows, done = np.concatenate((group.owners, in_use, [group.present]))[None], list[Candidate]()
         loads = sizes[None] + 1e-6
         if group.present and (group.owners >= 0).all():
             done = self._predicted(events, rows)
             if done[0].late_cost > self.options.change_price_s:
                 loads = np.stack((sizes, sizes + now.waiting.sum(axis=0))) + 1e-6
-        rows, pinned, needs = rows[: len(done)], PINNED * (group.in_handover_s > 0), now.needs(events[2])
+        rows, pinned, needs = (
+            rows[: len(done)],
+            PINNED * (group.in_handover_s > 0),
+            now.needs(now.paths.events.sum(axis=2)),
+        )
         wanted = {only} if only else {*needs.tolist(), *(needs + 1).tolist(), group.present, group.present - 1}
         counts, most = sorted(one for one in wanted if 1 <= one <= partitions), MAX_COUNTS if partitions < 1000 else 2
         while counts:

@@ -73,7 +73,7 @@ class TailAware:
         if excess.any():
             paths[0] = now.paths.events[now.paths.middle] + excess
         paths[0, :slots] = arrived.counts
-        late = now.replayed(chosen.owners, paths)[:, 1].sum(axis=1)
+        late = now.replayed(chosen.owners, paths)[:, 1].T.copy().sum(axis=1)
         self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)
         return self._urgent
 
@@ -165,7 +165,7 @@ class TailAware:
         if self._before is None or len(self._before[0].now.group.owners) != arrived.shape[1]:
             return {}
         (now, *_, names), chosen = self._before
-        due, every = now.replayed(chosen.owners, arrived[None], due_s=len(arrived) * now.grid.slot_s)[0]
+        due, every = now.replayed(chosen.owners, arrived[None], due_s=len(arrived) * now.grid.slot_s)[..., 0].T
         got = np.bincount(chosen.owners, arrived.sum(axis=0), minlength=len(every))  # by replica
         numbers, present = {name: place for place, name in names.items()}, set(observation.replica_names)
         for name, late in self._budget.reported.items():

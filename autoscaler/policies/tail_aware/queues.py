@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from autoscaler.jit import Floats, Ints, compiled
+from autoscaler.jit import Flags, Floats, Ints, compiled
 
 
 class Group(NamedTuple):
@@ -69,8 +69,23 @@ class Paths(NamedTuple):
         return self.events.shape[1] * slot_s, float(totals @ self.weights), float(low), float(high)
 
 
-Events = tuple[Floats, Floats, Floats, Floats]
-"""Waiting events by age and partition; paths by path, slot and partition; and their sums by slot and by partition."""
+class Events(NamedTuple):
+    """Events by slot, partition and path: first those that wait, then the arrivals of each path."""
+
+    each: Floats
+    past: int
+    """Slots of the waiting events."""
+    filled: Flags
+    """Whether a slot has events on any path."""
+    by_partition: Floats
+    """Arrivals by path and partition."""
+
+
+def joined(waiting: Floats, paths: Floats) -> Events:
+    """Return the waiting events with the paths that follow."""
+    each, past = np.empty((len(waiting) + paths.shape[1], paths.shape[2], len(paths))), len(waiting)
+    each[:past], each[past:] = waiting[:, :, None], paths.transpose(1, 2, 0)
+    return Events(each, past, each.any(axis=(1, 2)), paths.sum(axis=1))
 
 
 @compiled
@@ -80,8 +95,8 @@ def late_of_plans(events: Events, plans: Ints, group: Group, grid: Grid) -> Floa
     plans: owners by plan and partition. The first plan is computed completely. For all others, only replicas for which
     something differs from it are computed.
     """
-    late = np.zeros((2, len(plans), len(events[1])))
-    base = serve_plan(events, plans[0], np.arange(plans.shape[1]), group, grid)
+    late = np.zeros((2, len(plans), events.each.shape[2]))
+    base = late_by_replica(events, plans[0], np.arange(plans.shape[1]), group, grid)
     for plan in range(len(plans)):
         owners, affected = plans[plan], np.zeros(len(group.rates), np.bool_)
         for partition in np.flatnonzero(owners != plans[0]):
@@ -90,11 +105,11 @@ def late_of_plans(events: Events, plans: Ints, group: Group, grid: Grid) -> Floa
         if group.stops_all and (owners != group.owners).any():
             affected[:] = True
         some = np.flatnonzero(affected[owners] | affected[group.serving])
-        those = serve_plan(events, owners, some, group, grid)
+        those = late_by_replica(events, owners, some, group, grid)
         for replica in range(len(affected)):
-            for path in range(late.shape[2]):
-                for kind in range(2):
-                    own, same = those[path, kind, replica], base[path, kind, replica]
+            for kind in range(2):
+                for path in range(late.shape[2]):
+                    own, same = those[replica, kind, path], base[replica, kind, path]
                     late[kind, plan, path] += own if affected[replica] else same
     return late
 
@@ -115,82 +130,80 @@ def _handovers(owners: Ints, group: Group) -> tuple[Floats, Floats]:
 
 
 @compiled
-def serve_plan(events: Events, owners: Ints, some: Ints, group: Group, grid: Grid) -> Floats:
-    """Return by path, kind and replica: late events due from now to `saved_s`, all late events, and two states.
+def late_by_replica(events: Events, owners: Ints, some: Ints, group: Group, grid: Grid) -> Floats:
+    """Return the late events by replica, kind and path: those due from now to `saved_s`, then all.
 
-    These are the time at which a replica is free, and whether it serves what it takes over. The last path has only the
-    waiting events, with which all paths begin. The events of the partitions `some` are served slot by slot. A replica
-    begins to serve partitions that it takes over when all of them are ready; until then it holds their events.
+    The events of the partitions `some` are served slot by slot, on all paths at once. A replica begins to serve
+    partitions that it takes over when all of them are ready; until then it holds their events.
     """
-    waiting, paths, by_slot, by_partition = events
-    past, end, rates = len(waiting), len(waiting) + paths.shape[1], group.rates
+    each, past, rates, (slots, _, paths) = events.each, events.past, group.rates, events.each.shape
     switch_s, ready_s = _handovers(owners, group)
-    release_s, more, used = np.zeros(len(rates)), np.zeros(len(rates)), np.zeros(len(rates), np.bool_)
+    release_s, used = np.zeros(len(rates)), np.zeros(len(rates), np.bool_)
     for partition in some:
         owner, used[group.serving[partition]] = owners[partition], True
         release_s[owner], used[owner] = max(release_s[owner], ready_s[partition]), True
     moves = ((owners != group.serving) | (ready_s > 0.0))[some]
-    settled, moving, active = some[~moves], some[moves], np.flatnonzero(used)
-    states, held = np.zeros((len(paths) + 1, 4, len(rates))), np.zeros((len(rates), end))
-    states[-1, 3] = release_s <= 0.0
-    for path in range(-1, len(paths)):
-        rows, first, last = waiting, 0, past
-        if path >= 0:
-            rows, first, last = paths[path], past, end + 1
-            states[path] = states[-1]
-        late, free_s, is_open = states[path, :2], states[path, 2], states[path, 3]
-        for slot in range(first, last):
-            if past <= slot < end and not by_slot[path, slot - past]:
-                continue  # loops over empty slots would cost more than the events
-            came_s = (slot - past) * grid.slot_s + grid.begin_s if slot < end else np.inf
-            at_s = max(0.0, came_s)
-            for replica in active:
-                if is_open[replica] or came_s < release_s[replica]:
-                    continue
-                is_open[replica] = True
-                for earlier in np.flatnonzero(held[replica, :slot]):
-                    earlier_s = (earlier - past) * grid.slot_s + grid.begin_s
-                    begin_s = max(release_s[replica], earlier_s)
-                    _serve(late, free_s, replica, begin_s, held[replica, earlier], earlier_s, rates[replica], grid)
-                held[replica, first:] = 0.0  # the next path begins with the same waiting events
-            if slot == end:
-                break
-            for partition in settled:
-                more[owners[partition]] += rows[slot - first, partition]
-            for partition in moving:
-                count, owner = rows[slot - first, partition], owners[partition]
-                before, until_s = group.serving[partition], switch_s[partition]
-                if before >= 0 and max(at_s, free_s[before]) + more[before] / rates[before] < until_s:
-                    more[before] += count
+    settled, moving, active, is_open = some[~moves], some[moves], np.flatnonzero(used), release_s <= 0.0
+    late, more, free_s = np.zeros((len(rates), 2, paths)), np.zeros((len(rates), paths)), np.zeros((len(rates), paths))
+    held, holds = np.empty((len(rates), slots, paths)), np.zeros((len(rates), slots), np.bool_)
+    for slot in range(slots + 1):
+        if slot < slots and not events.filled[slot]:
+            continue  # loops over empty slots would cost more than the events
+        came_s = (slot - past) * grid.slot_s + grid.begin_s if slot < slots else np.inf
+        at_s = max(0.0, came_s)
+        for replica in active:
+            if is_open[replica] or came_s < release_s[replica]:
+                continue
+            is_open[replica] = True
+            for earlier in np.flatnonzero(holds[replica]):
+                earlier_s = (earlier - past) * grid.slot_s + grid.begin_s
+                begin_s = max(release_s[replica], earlier_s)
+                _serve(late[replica], free_s[replica], begin_s, held[replica, earlier], earlier_s, rates[replica], grid)
+        if slot == slots:
+            break
+        for partition in settled:
+            owner = owners[partition]
+            for path in range(paths):
+                more[owner, path] += each[slot, partition, path]
+        for partition in moving:
+            owner, before, until_s = owners[partition], group.serving[partition], switch_s[partition]
+            stays = before >= 0 and at_s < until_s
+            if not is_open[owner] and not holds[owner, slot]:
+                holds[owner, slot], held[owner, slot] = True, 0.0
+            for path in range(paths):
+                count = each[slot, partition, path]
+                if stays and max(at_s, free_s[before, path]) + more[before, path] / rates[before] < until_s:
+                    more[before, path] += count
                 elif is_open[owner]:
-                    more[owner] += count
+                    more[owner, path] += count
                 else:
-                    held[owner, slot] += count
-            for replica in active:
-                if more[replica] > 0.0:
-                    _serve(late, free_s, replica, at_s, more[replica], came_s, rates[replica], grid)
-                    more[replica] = 0.0
-        if grid.extrapolate and path >= 0:  # later arrivals are late, too, until the queue at the end is served
-            end_s = (end - past) * grid.slot_s
+                    held[owner, slot, path] += count
+        for replica in active:
+            _serve(late[replica], free_s[replica], at_s, more[replica], came_s, rates[replica], grid)
+            for path in range(paths):
+                more[replica, path] = 0.0
+    if grid.extrapolate:  # later arrivals are late, too, until the queue at the end of the path is served
+        end_s = (slots - past) * grid.slot_s
+        for path in range(paths):
             for partition in some:
-                more[owners[partition]] += by_partition[path, partition] / end_s
+                more[owners[partition], path] += events.by_partition[path, partition] / end_s
             for replica in active:
-                load, more[replica] = more[replica], 0.0
-                behind_s = max(0.0, free_s[replica] - end_s - grid.target_s)
-                late[1, replica] += load * behind_s / max(0.05, 1.0 - load / rates[replica])
-    return states
+                behind_s, load = max(0.0, free_s[replica, path] - end_s - grid.target_s), more[replica, path]
+                late[replica, 1, path] += load * behind_s / max(0.05, 1.0 - load / rates[replica])
+    return late
 
 
 @compiled
-def _serve(
-    late: Floats, free_s: Floats, replica: int, at_s: float, events: float, came_s: float, rate: float, grid: Grid
-) -> None:
-    """Serve events that arrived at `came_s`, from `at_s` on or once the replica is free. Count those that are late."""
-    free_s[replica] = max(free_s[replica], at_s) + events / rate
+def _serve(late: Floats, free_s: Floats, at_s: float, events: Floats, came_s: float, rate: float, grid: Grid) -> None:
+    """Serve events by path, which arrived at `came_s`, from `at_s` on or once the replica is free. Count late ones."""
     due_s = came_s + grid.target_s
-    over = min(events, max(0.0, (free_s[replica] - due_s) * rate))
-    late[1, replica] += over
-    late[0, replica] += over if 0.0 < due_s <= grid.saved_s else 0.0
+    is_due = 1.0 if 0.0 < due_s <= grid.saved_s else 0.0
+    for path in range(len(events)):
+        free = max(free_s[path], at_s) + events[path] / rate
+        free_s[path] = free if events[path] > 0.0 else free_s[path]
+        over = min(events[path], max(0.0, (free - due_s) * rate))
+        late[1, path] += over
+        late[0, path] += over * is_due
 
 
 @compiled

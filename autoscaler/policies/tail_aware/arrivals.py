@@ -183,8 +183,7 @@ class Ensemble:
             self._forecasts.observe(usual, intervals)
         known = len(self._history.intervals)
         self._totals = np.concatenate((self._totals, self._made.sum(axis=1)[None]))[-known:]
-        self._earlier = deque(self._earlier, known)
-        self._earlier.append(self._made)
+        self._earlier = deque((*self._earlier, self._made), known)
         near = self._forecasts.ahead(1, inflow)
         self._made = np.array([near, near if intervals == 1 else self._forecasts.ahead(intervals, inflow)])
 

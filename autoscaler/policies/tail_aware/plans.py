@@ -66,8 +66,7 @@ class Situation(NamedTuple):
 
     def replayed(self, owners: Ints, paths: Floats, due_s: float = 0.0) -> Floats:
         """Return the late events by replica, kind and path under a plan: those due until `due_s`, and all."""
-        grid = self.grid._replace(saved_s=due_s, extrapolate=False)
-        events = queues.joined(self.waiting, paths)
+        grid, events = self.grid._replace(saved_s=due_s, extrapolate=False), queues.joined(self.waiting, paths)
         return queues.late_by_replica(events, owners, np.arange(len(owners)), self.group, grid)
 
 
@@ -115,7 +114,7 @@ class Comparison(NamedTuple):
         rows, pinned, needs = (
             rows[: len(done)],
             PINNED * (group.in_handover_s > 0),
-            now.needs(now.paths.events.sum(axis=2)),
+            now.needs(events.by_slot),
         )
         wanted = {only} if only else {*needs.tolist(), *(needs + 1).tolist(), group.present, group.present - 1}
         counts, most = sorted(one for one in wanted if 1 <= one <= partitions), MAX_COUNTS if partitions < 1000 else 2

@@ -70,22 +70,23 @@ class Paths(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Events by slot, partition and path: first those that wait, then the arrivals of each path."""
+    """Events by slot, partition and path, the waiting ones first; whether a slot has any; and sums of each path."""
 
     each: Floats
     past: int
     """Slots of the waiting events."""
     filled: Flags
-    """Whether a slot has events on any path."""
+    by_slot: Floats
     by_partition: Floats
-    """Arrivals by path and partition."""
 
 
 def joined(waiting: Floats, paths: Floats) -> Events:
     """Return the waiting events with the paths that follow."""
-    each, past = np.empty((len(waiting) + paths.shape[1], paths.shape[2], len(paths))), len(waiting)
+    past, by_slot = len(waiting), paths.sum(axis=2)
+    each = np.empty((past + paths.shape[1], paths.shape[2], len(paths)))
     each[:past], each[past:] = waiting[:, :, None], paths.transpose(1, 2, 0)
-    return Events(each, past, each.any(axis=(1, 2)), paths.sum(axis=1))
+    filled = np.concatenate((waiting.any(axis=1), by_slot.any(axis=0)))
+    return Events(each, past, filled, by_slot, paths.sum(axis=1))
 
 
 @compiled
@@ -180,8 +181,7 @@ def late_by_replica(events: Events, owners: Ints, some: Ints, group: Group, grid
                     held[owner, slot, path] += count
         for replica in active:
             _serve(late[replica], free_s[replica], at_s, more[replica], came_s, rates[replica], grid)
-            for path in range(paths):
-                more[replica, path] = 0.0
+            more[replica] = 0.0
     if grid.extrapolate:  # later arrivals are late, too, until the queue at the end of the path is served
         end_s = (slots - past) * grid.slot_s
         for path in range(paths):

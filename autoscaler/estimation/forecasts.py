@@ -68,9 +68,8 @@ class Forecasts:
             del self._made[steps], self._errors[steps]
         for steps in {1, lead}:
             each = self._each(steps)
-            if steps not in self._made:
-                self._errors[steps], self._made[steps] = np.zeros_like(each), deque(maxlen=steps)
-            self._made[steps].append(each)
+            self._errors.setdefault(steps, np.zeros_like(each))
+            self._made.setdefault(steps, deque(maxlen=steps)).append(each)
 
     def _each(self, steps: int) -> Floats:
         median = np.sort(self._newest, axis=0)[1]

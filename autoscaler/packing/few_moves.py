@@ -112,19 +112,15 @@ def fewest_moves(
     ends with the best result so far. order: the largest first. weights: cost of moving each partition.
     """
     partitions, replicas = len(sizes), len(capacities)
-    room, held, owned = capacities.copy(), np.zeros(replicas, np.int64), np.zeros(replicas, np.int64)
-    for partition in range(partitions):
-        if owners[partition] >= 0:
-            owned[owners[partition]] = 1
+    room, held = capacities.copy(), np.zeros(replicas, np.int64)
+    owned = np.bincount(owners + 1, None, replicas + 1)[1:]
     choice, cost = np.full(partitions, -1, np.int64), np.zeros(partitions + 1)
     best, best_cost, opened, depth = owners.copy(), np.inf, 0, 0
     while depth >= 0 and nodes > 0:
         nodes -= 1
         if depth == partitions:
             if cost[depth] < best_cost:
-                best_cost = cost[depth]
-                for place in range(partitions):
-                    best[order[place]] = choice[place]
+                best_cost, best[order] = cost[depth], choice
             depth -= 1
             continue
         partition, taken = order[depth], choice[depth]
@@ -167,17 +163,14 @@ def place_on(
 
     If not all partitions fit, some replicas are overfull. order: the largest first. weights: cost of moving each one.
     """
-    used, held = np.zeros(len(capacities), np.bool_), np.zeros(len(capacities))
+    used = np.zeros(len(capacities), np.bool_)
     if len(sizes) <= SEARCHED:
         placed, fits = fewest_moves(sizes, order, weights, owners, capacities, count, SEARCH_STEPS)
         if fits:
             used[placed] = True
             used[np.flatnonzero(~used)[: count - np.count_nonzero(used)]] = True  # others without partitions
             return placed, used
-    for partition in range(len(sizes)):
-        if owners[partition] >= 0:
-            held[owners[partition]] += weights[partition]
-    closed = np.zeros(len(capacities), np.int64)
+    held, closed = np.bincount(owners + 1, weights, len(used) + 1)[1:], np.zeros(len(used), np.int64)
     closed[np.argsort(held, kind="mergesort")[: len(capacities) - count]] = 1
     return relieved(sizes, order, owners, capacities, closed)[0], closed == 0
 

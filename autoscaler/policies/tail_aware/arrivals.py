@@ -184,8 +184,7 @@ class Ensemble:
         known = len(self._history.intervals)
         self._totals = np.concatenate((self._totals, self._made.sum(axis=1)[None]))[-known:]
         self._earlier = deque((*self._earlier, self._made), known)
-        near = self._forecasts.ahead(1, inflow)
-        self._made = np.array([near, near if intervals == 1 else self._forecasts.ahead(intervals, inflow)])
+        self._made = np.array([self._forecasts.ahead(steps, inflow) for steps in sorted({1, intervals})])[[0, -1]]
 
     def paths(self, intervals: int, rate: float) -> Paths:
         """Return paths of this many intervals, the worst first: the one with the highest backlog at `rate` events/s."""

@@ -124,8 +124,7 @@ class Handovers:
     def remaining_s(self, observation: GroupObservation) -> Floats:
         """Return the remaining pause of each partition."""
         at_s = observation.at_s
-        left_s = self._until_s = {one: until_s for one, until_s in self._until_s.items() if until_s > at_s}
-        return np.array([left_s.get(one.partition, at_s) - at_s for one in observation.partitions])
+        return np.array([max(0.0, self._until_s.get(one.partition, at_s) - at_s) for one in observation.partitions])
 
 
 class RecentPeaks:

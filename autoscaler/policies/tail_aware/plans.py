@@ -75,7 +75,6 @@ class Candidate(NamedTuple):
 
     owners: Ints
     in_use: Ints
-    """1 for each replica in use, else 0."""
     count: int
     late: float
     """Expected late events."""
@@ -140,25 +139,20 @@ class Comparison(NamedTuple):
 
     def reason(self, chosen: Candidate, found: list[Candidate]) -> str:
         """Return what is expected with the chosen plan, and without a change or with another count."""
-        text = f"{number(float(self.now.paths.sizes.sum()))} events expected per interval; with {chosen}"
-        present = self.now.group.present
+        now, present, start_s = self.now, self.now.group.present, float(self.now.group.starting_s[-1])
+        text = f"{number(float(now.paths.sizes.sum()))} events expected per interval; with {chosen}"
         staying = next((one for one in found if not one.moved and one.count == present), chosen)
         others = [one for one in found if one.count != chosen.count]
         if staying is not chosen:
             text += f"; without a change: {staying}"
         elif others:
             text += f", with {min(others, key=lambda one: one.cost)}"
-        return text + self._out_of_reach(min(one.late for one in found))
-
-    def _out_of_reach(self, late: float) -> str:
-        """Return a text if no plan meets the SLO within the horizon because a start comes too late. late: the least."""
-        now, start_s = self.now, float(self.now.group.starting_s[-1])
-        if not start_s:
-            return ""
-        by_slot = now.paths.events[[now.paths.middle]].sum(axis=2)
-        allowed = self.allowance.share * (float(now.waiting.sum()) + by_slot.sum()) + 1
-        need = now.needs(by_slot)[0] if late > allowed else 0
-        return f"; out of reach: needs {need} replicas {number(start_s)} s earlier" if need > now.group.present else ""
+        if start_s:
+            by_slot = now.paths.events[[now.paths.middle]].sum(axis=2)
+            allowed = self.allowance.share * (float(now.waiting.sum()) + by_slot.sum()) + 1
+            need = now.needs(by_slot)[0] if min(one.late for one in found) > allowed else 0
+            text += f"; out of reach: needs {need} replicas {number(start_s)} s earlier" if need > present else ""
+        return text
 
     def _predicted(self, events: queues.Events, rows: Ints, known: int = 0) -> list[Candidate]:
         """Return predictions of all plans but the first `known`. rows: as in `add_plans`."""

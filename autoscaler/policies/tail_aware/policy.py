@@ -70,8 +70,7 @@ class TailAware:
             return False
         excess = self._excess(np.asarray(arrived.counts, np.float64), now)
         paths = np.zeros((2, *excess.shape))
-        if excess.any():
-            paths[0] = now.paths.events[now.paths.middle] + excess
+        paths[0] = (now.paths.events[now.paths.middle] + excess) * excess.any()
         paths[0, :slots] = arrived.counts
         late = now.replayed(chosen.owners, paths)[:, 1].T.copy().sum(axis=1)
         self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)

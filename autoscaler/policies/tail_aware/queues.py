@@ -85,8 +85,7 @@ def joined(waiting: Floats, paths: Floats) -> Events:
     past, by_slot = len(waiting), paths.sum(axis=2)
     each = np.empty((past + paths.shape[1], paths.shape[2], len(paths)))
     each[:past], each[past:] = waiting[:, :, None], paths.transpose(1, 2, 0)
-    filled = np.concatenate((waiting.any(axis=1), by_slot.any(axis=0)))
-    return Events(each, past, filled, by_slot, paths.sum(axis=1))
+    return Events(each, past, np.concatenate((waiting.any(axis=1), by_slot.any(axis=0))), by_slot, paths.sum(axis=1))
 
 
 @compiled

@@ -167,17 +167,14 @@ def late_by_replica(events: Events, owners: Ints, some: Ints, group: Group, grid
                 more[owner, path] += each[slot, partition, path]
         for partition in moving:
             owner, before, until_s = owners[partition], group.serving[partition], switch_s[partition]
-            stays = before >= 0 and at_s < until_s
             if not is_open[owner] and not holds[owner, slot]:
                 holds[owner, slot], held[owner, slot] = True, 0.0
-            for path in range(paths):
-                count = each[slot, partition, path]
-                if stays and max(at_s, free_s[before, path]) + more[before, path] / rates[before] < until_s:
-                    more[before, path] += count
-                elif is_open[owner]:
-                    more[owner, path] += count
-                else:
-                    held[owner, slot, path] += count
+            stays, taken = before >= 0 and at_s < until_s, more[owner] if is_open[owner] else held[owner, slot]
+            for path in range(paths):  # without branches, so that it is computed for several paths at once
+                count, begin_s = each[slot, partition, path], max(at_s, free_s[before, path])
+                own = count if stays and begin_s + more[before, path] / rates[before] < until_s else 0.0
+                more[before, path] += own
+                taken[path] += count - own
         for replica in active:
             _serve(late[replica], free_s[replica], at_s, more[replica], came_s, rates[replica], grid)
             more[replica] = 0.0

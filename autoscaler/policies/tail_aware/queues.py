@@ -205,13 +205,12 @@ def _serve(late: Floats, free_s: Floats, at_s: float, events: Floats, came_s: fl
 @compiled
 def backlogs(paths: Floats, rate: float, slot_s: float, waits: float = 0.0) -> Floats:
     """Return the highest backlog on each path if all events were served at `rate`. paths: by path and slot."""
-    worst = np.full(len(paths), waits)
-    for path in range(len(paths)):
-        backlog = waits
-        for slot in range(paths.shape[1]):
-            backlog += paths[path, slot]
-            worst[path] = max(worst[path], backlog)
-            backlog = max(0.0, backlog - rate * slot_s)
+    backlog, worst = np.full(len(paths), waits), np.full(len(paths), waits)
+    for slot in range(paths.shape[1]):
+        for path in range(len(paths)):
+            backlog[path] += paths[path, slot]
+            worst[path] = max(worst[path], backlog[path])
+            backlog[path] = max(0.0, backlog[path] - rate * slot_s)
     return worst
 
 

@@ -191,7 +191,7 @@ class Ensemble:
         history, series = self._history, self._history.intervals
         whole, partitions = series.shape[1:]
         slots, moments = np.arange(intervals * whole), history.moments(intervals)
-        now, sizes = np.linspace(self._made[0], self._made[1], intervals), self._made.max(axis=0)
+        now, sizes = _between(self._made, intervals), self._made.max(axis=0)
         if not len(moments) or not sizes.any():
             shape = history.by_slot[-1] + 1e-9
             evenly = now[:, None] * (shape / shape.sum())[:, None]
@@ -200,7 +200,7 @@ class Ensemble:
         totals = self._totals[first].T  # forecasts of the whole group: of the next and the last interval
         distance = np.log(np.maximum(1.0, totals[0]) / max(1.0, self._made[0].sum())) / SIMILAR
         weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
-        then = np.linspace(totals[0], totals[1], intervals, axis=1)  # shape (moments, intervals)
+        then = _between(totals, intervals).T  # shape (moments, intervals)
         growth = now.sum(axis=1) - then
         ratios = factors = now.sum(axis=1) / np.maximum(1.0, then)
         following = history.by_slot.reshape(-1)[moments[:, None] + slots].reshape(*then.shape, whole)
@@ -217,9 +217,14 @@ class Ensemble:
         events = series.reshape(-1, partitions)[moments[chosen][:, None] + slots]
         events = events.reshape(len(chosen), intervals, whole, partitions)
         # partitions may have other shares of the events now than they had then
-        before = np.array([self._earlier[place] for place in first[chosen].tolist()])
-        shift = now - ratios[chosen][:, :, None] * np.linspace(before[:, 0], before[:, 1], intervals, axis=1)
+        before = np.array([self._earlier[place] for place in first[chosen].tolist()]).swapaxes(0, 1)
+        shift = now - ratios[chosen][:, :, None] * _between(before, intervals).swapaxes(0, 1)
         shape = following[chosen][..., None]
         shape = shape / np.maximum(1e-9, shape.sum(axis=2, keepdims=True))
         events = factors[chosen][:, :, None, None] * events + shape * shift[:, :, None, :]
         return Paths(np.maximum(0.0, events).reshape(len(chosen), -1, partitions), cuts[1:] - cuts[:-1], sizes)
+
+
+def _between(ends: Floats, intervals: int) -> Floats:
+    """Return values of this many intervals, from the first to the last one."""
+    return ends[:1] if intervals == 1 else np.linspace(ends[0], ends[1], intervals)

@@ -105,9 +105,9 @@ class Comparison(NamedTuple):
         now, group, sizes, partitions = self.now, self.now.group, self.now.paths.sizes, len(self.now.group.owners)
         events, in_use = queues.joined(now.waiting, now.paths.events), np.arange(len(group.rates)) < group.present
         rows, done = np.concatenate((group.owners, in_use, [group.present]))[None], list[Candidate]()
-        loads = sizes[None] + 1e-6
+        loads, expected = sizes[None] + 1e-6, float(now.waiting.sum() + now.paths.events[now.paths.middle].sum())
         if group.present and (group.owners >= 0).all():
-            done = self._predicted(events, rows)
+            done = self._predicted(events, rows, expected)
             if done[0].late_cost > self.options.change_price_s:
                 loads = np.stack((sizes, sizes + now.waiting.sum(axis=0))) + 1e-6
         rows, pinned, needs = (
@@ -121,7 +121,7 @@ class Comparison(NamedTuple):
             if len(counts) > most:
                 counts = sorted({counts[place * (len(counts) - 1) // (most - 1)] for place in range(most)})
             rows = add_plans(rows, loads, pinned, np.array(counts), group.owners, group.rates, group.present)
-            done += self._predicted(events, rows, len(done))
+            done += self._predicted(events, rows, expected, len(done))
             best = min(done, key=lambda one: one.cost)
             # partitions cannot be shared: more replicas may be needed than for one queue
             limit = 0 if only else min(partitions, best.count + int(best.late_cost / now.paid_s))
@@ -154,11 +154,12 @@ class Comparison(NamedTuple):
             text += f"; out of reach: needs {need} replicas {number(start_s)} s earlier" if need > present else ""
         return text
 
-    def _predicted(self, events: queues.Events, rows: Ints, known: int = 0) -> list[Candidate]:
-        """Return predictions of all plans but the first `known`. rows: as in `add_plans`."""
+    def _predicted(self, events: queues.Events, rows: Ints, expected: float, known: int = 0) -> list[Candidate]:
+        """Return predictions of all plans but the first `known`. rows: as in `add_plans`. expected: all events."""
         now, options, group, paths = self.now, self.options, self.now.group, self.now.paths
         first, middle, partitions = min(known, 1), paths.middle, len(group.owners)
-        rows = np.concatenate((rows[:first], rows[known:]))  # the queue model compares all others to the first one
+        # the queue model compares all others to the first one
+        rows = np.concatenate((rows[:first], rows[known:])) if known > 1 else rows
         owners, counts = np.ascontiguousarray(rows[:, :partitions]), rows[:, -1]
         numbers = max(group.present, int(owners.max()) + 1)  # unused new replicas would cost time
         used = group._replace(rates=group.rates[:numbers], starting_s=group.starting_s[:numbers])
@@ -168,10 +169,11 @@ class Comparison(NamedTuple):
         in_use, moved = rows[:, partitions:-1], moves.sum(axis=1)
         starts = in_use[:, group.present :].sum(axis=1)
         late_cost = options.price / (group.rates[-1] * self.allowance.share) * late * self.allowance.factor(late)
-        in_sla = 1 - late / max(1.0, float(now.waiting.sum() + paths.events[middle].sum()))
+        in_sla = 1 - late / max(1.0, expected)
         total = counts * now.paid_s + starts * options.start_price_s + late_cost
         total += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != group.present))
-        total += PINNED * (moves & (group.in_handover_s > 0)).sum(axis=1)
+        if group.in_handover_s.any():
+            total += PINNED * (moves & (group.in_handover_s > 0)).sum(axis=1)
         figures = (counts, late, np.minimum(np.maximum(in_sla, 0.0), 1.0), late_cost, total, moved)
         return list(starmap(Candidate, zip(owners, in_use, *(each.tolist() for each in figures), strict=True)))[first:]
 

@@ -69,8 +69,8 @@ class TailAware:
         if not (least <= slots <= len(self._history.last) - least and known):
             return False
         excess = self._excess(np.asarray(arrived.counts, np.float64), now)
-        paths = np.zeros((2, *excess.shape))
-        paths[0] = (now.paths.events[now.paths.middle] + excess) * excess.any()
+        path = now.paths.events[now.paths.middle] + excess if excess.any() else excess[: len(self._history.last)]
+        paths = np.stack((path, np.zeros_like(path)))
         paths[0, :slots] = arrived.counts
         late = now.replayed(chosen.owners, paths)[:, 1].T.copy().sum(axis=1)
         self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)

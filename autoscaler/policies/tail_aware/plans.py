@@ -75,7 +75,7 @@ class Candidate(NamedTuple):
 
     owners: Ints
     in_use: Ints
-    count: int
+    replicas: int
     late: float
     """Expected late events."""
     in_sla: float
@@ -85,7 +85,7 @@ class Candidate(NamedTuple):
     moved: int
 
     def __str__(self) -> str:
-        replicas = f"{self.count} replica" + "s" * (self.count != 1)
+        replicas = f"{self.replicas} replica" + "s" * (self.replicas != 1)
         return f"{replicas} {100 * self.in_sla:.4g} % in time at cost {number(self.cost)}"
 
 
@@ -110,11 +110,8 @@ class Comparison(NamedTuple):
             done = self._predicted(events, rows, expected)
             if done[0].late_cost > self.options.change_price_s:
                 loads = np.stack((sizes, sizes + now.waiting.sum(axis=0))) + 1e-6
-        rows, pinned, needs = (
-            rows[: len(done)],
-            PINNED * (group.in_handover_s > 0),
-            now.needs(events.by_slot),
-        )
+        pinned = np.asarray(np.where(group.in_handover_s > 0, PINNED, 0.0), np.float64)
+        rows, needs = rows[: len(done)], now.needs(events.by_slot)
         wanted = {only} if only else {*needs.tolist(), *(needs + 1).tolist(), group.present, group.present - 1}
         counts, most = sorted(one for one in wanted if 1 <= one <= partitions), MAX_COUNTS if partitions < 1000 else 2
         while counts:
@@ -124,16 +121,16 @@ class Comparison(NamedTuple):
             done += self._predicted(events, rows, expected, len(done))
             best = min(done, key=lambda one: one.cost)
             # partitions cannot be shared: more replicas may be needed than for one queue
-            limit = 0 if only else min(partitions, best.count + int(best.late_cost / now.paid_s))
+            limit = 0 if only else min(partitions, best.replicas + int(best.late_cost / now.paid_s))
             counts, most = list(range(counts[-1] + 1, limit + 1)), 3
-        return [one for one in done if only in (0, one.count)]
+        return [one for one in done if only in (0, one.replicas)]
 
     def choose(self, found: list[Candidate]) -> Candidate | None:
         """Return the cheapest plan that is allowed."""
         present = self.now.group.present
         least = present if self.early else min(present, self.now.least)
-        for one in sorted(found, key=lambda one: (one.count < least, one.cost)):
-            if one.count >= present or (not self.early and self.now.lasts(one.owners)):
+        for one in sorted(found, key=lambda one: (one.replicas < least, one.cost)):
+            if one.replicas >= present or (not self.early and self.now.lasts(one.owners)):
                 return one
         return None
 
@@ -141,8 +138,8 @@ class Comparison(NamedTuple):
         """Return what is expected with the chosen plan, and without a change or with another count."""
         now, present, start_s = self.now, self.now.group.present, float(self.now.group.starting_s[-1])
         text = f"{number(float(now.paths.sizes.sum()))} events expected per interval; with {chosen}"
-        staying = next((one for one in found if not one.moved and one.count == present), chosen)
-        others = [one for one in found if one.count != chosen.count]
+        staying = next((one for one in found if not one.moved and one.replicas == present), chosen)
+        others = [one for one in found if one.replicas != chosen.replicas]
         if staying is not chosen:
             text += f"; without a change: {staying}"
         elif others:
@@ -180,7 +177,7 @@ class Comparison(NamedTuple):
 
 def alternatives(chosen: Candidate, found: list[Candidate]) -> tuple[Alternative, ...]:
     """Return the chosen plan, then the cheapest one of each other count."""
-    cheapest = {chosen.count: chosen}
+    cheapest = {chosen.replicas: chosen}
     for one in sorted(found, key=lambda one: one.cost):
-        cheapest.setdefault(one.count, one)
+        cheapest.setdefault(one.replicas, one)
     return tuple(Alternative(count, one.moved, one.in_sla, one.cost) for count, one in cheapest.items())

@@ -117,8 +117,7 @@ def backtest(
     chosen = [runs.cheapest(fixed, few, SIMULATED_COUNTS), runs.cheapest(tuned, few)]
     contenders = [named[0], *(one for one in chosen if one), *own]
     rows, lines = runs.rows(contenders, parts), []
-    counted_s = sum(part.end_s - part.begin_s for part in parts)
-    scale = trace.duration_s / counted_s
+    scale = trace.duration_s / (counted_s := sum(part.end_s - part.begin_s for part in parts))
     for contender in contenders:
         if reasons := failures(rows[contender.label]):
             failed.append(f"{contender.label}: {reasons[0]}")

@@ -7,7 +7,7 @@ import numpy as np
 
 from autoscaler.jit import Floats
 
-SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
+SMOOTHING: Final = np.array(((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))).T[:, :, None]
 """Weights of the newest value in level and trend (Holt's method)."""
 ERROR_DECAY: Final = 0.95
 """Factor, for each interval, on the weight of earlier forecast errors and of earlier shares of the partitions."""
@@ -22,7 +22,7 @@ class Forecasts:
 
     def __init__(self, counts: Floats) -> None:
         values = np.append(counts, counts.sum())
-        self._level = np.repeat(values[None], len(SMOOTHING), axis=0)
+        self._level = np.repeat(values[None], SMOOTHING.shape[1], axis=0)
         self._trend = np.zeros_like(self._level)
         self._newest = deque([values] * 3, maxlen=3)
         self._shares = np.full(len(counts), 1.0 / max(1, len(counts)))
@@ -38,8 +38,7 @@ class Forecasts:
         for steps, made in self._made.items():
             if len(made) == steps:
                 self._errors[steps] = ERROR_DECAY * self._errors[steps] + np.abs(made[0] - values)
-        of_level, of_trend = np.array(SMOOTHING).T[:, :, None]
-        before, expected = self._level, self._level + self._trend
+        before, expected, (of_level, of_trend) = self._level, self._level + self._trend, SMOOTHING
         self._level = expected + of_level * (values - expected)
         self._trend = self._trend + of_trend * (self._level - before - self._trend)
         self._newest.append(values)

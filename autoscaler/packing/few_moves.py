@@ -9,12 +9,15 @@ from typing import Final
 import numpy as np
 
 from autoscaler.jit import Flags, Floats, Ints, compiled
+from autoscaler.packing.least_loaded import fill_level
 
 ROUNDING: Final = 1e-9
 """Relative tolerance of the capacity, so that rounding does not make a bin overfull."""
 SEARCHED: Final = 12
 """Most partitions for which `place_on` searches the fewest moves, in at most SEARCH_STEPS."""
 SEARCH_STEPS: Final = 20_000
+SLACKS: Final = (0.0, 0.1, 0.3)
+"""Room of a replica above the lowest possible fill level. More room needs fewer moves."""
 
 
 @compiled
@@ -39,9 +42,7 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
     with the least room in which they fit; if there is none, to the replica with the most room.
     """
     partitions, replicas = len(sizes), len(capacities)
-    placed = owners.copy()
-    room = capacities.copy()
-    held = np.zeros(replicas, np.int64)
+    placed, room, held = owners.copy(), capacities.copy(), np.zeros(replicas, np.int64)
     for partition in range(partitions):
         owner = placed[partition]
         if owner >= 0 and closed[owner] == 1:
@@ -50,9 +51,7 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
             room[owner] -= sizes[partition]
             held[owner] += 1
     _make_room(sizes, order, placed, capacities, room, held)
-    in_use = (closed == 0) & (held > 0)
-    empty = np.flatnonzero((closed == 0) & (held == 0))
-    fits = True
+    in_use, empty, fits = (closed == 0) & (held > 0), np.flatnonzero((closed == 0) & (held == 0)), True
     for partition in order:
         if placed[partition] >= 0:
             continue
@@ -78,15 +77,13 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
 @compiled
 def _make_room(sizes: Floats, order: Ints, placed: Ints, capacities: Floats, room: Floats, held: Ints) -> None:
     """Remove partitions from each overfull replica until it fits."""
-    replicas = len(capacities)
-    ends = np.cumsum(held)
-    own = np.empty(len(sizes), np.int64)  # the partitions of each replica, largest first
+    ends, own = np.cumsum(held), np.empty(len(sizes), np.int64)  # the partitions of each replica, largest first
     filled = ends - held
     for partition in order:
         if placed[partition] >= 0:
             own[filled[placed[partition]]] = partition
             filled[placed[partition]] += 1
-    for replica in range(replicas):
+    for replica in range(len(capacities)):
         first = ends[replica] - held[replica]
         while room[replica] < -ROUNDING * capacities[replica] and held[replica] > 1:
             while placed[own[first]] != replica:
@@ -106,40 +103,28 @@ def _make_room(sizes: Floats, order: Ints, placed: Ints, capacities: Floats, roo
 
 @compiled
 def fewest_moves(
-    sizes: Floats, weights: Floats, owners: Ints, capacities: Floats, limit: int, nodes: int
+    sizes: Floats, order: Ints, weights: Floats, owners: Ints, capacities: Floats, limit: int, nodes: int
 ) -> tuple[Ints, bool]:
     """Return the owners that fit and move the least total weight, and whether such owners were found.
 
     At most `limit` replicas get partitions. The search is exhaustive, depth first, largest partition first. Empty
     replicas that owned nothing before are interchangeable, so it tries only one of them. After `nodes` steps it
-    ends with the best result so far. weights: cost of moving each partition.
+    ends with the best result so far. order: the largest first. weights: cost of moving each partition.
     """
     partitions, replicas = len(sizes), len(capacities)
-    order = np.argsort(-sizes, kind="mergesort")
-    room = capacities.copy()
-    held = np.zeros(replicas, np.int64)
-    owned = np.zeros(replicas, np.int64)
-    for partition in range(partitions):
-        if owners[partition] >= 0:
-            owned[owners[partition]] = 1
-    choice = np.full(partitions, -1, np.int64)
-    cost = np.zeros(partitions + 1)
-    best_cost = np.inf
-    best = owners.copy()
-    opened = 0
-    depth = 0
+    room, held = capacities.copy(), np.zeros(replicas, np.int64)
+    owned = np.bincount(owners + 1, None, replicas + 1)[1:]
+    choice, cost = np.full(partitions, -1, np.int64), np.zeros(partitions + 1)
+    best, best_cost, opened, depth = owners.copy(), np.inf, 0, 0
     while depth >= 0 and nodes > 0:
         nodes -= 1
         if depth == partitions:
             if cost[depth] < best_cost:
-                best_cost = cost[depth]
-                for place in range(partitions):
-                    best[order[place]] = choice[place]
+                best_cost, best[order] = cost[depth], choice
             depth -= 1
             continue
-        partition = order[depth]
+        partition, taken = order[depth], choice[depth]
         size = sizes[partition]
-        taken = choice[depth]
         if taken >= 0:
             room[taken] += size
             held[taken] -= 1
@@ -166,10 +151,7 @@ def fewest_moves(
             held[replica] += 1
             cost[depth + 1] = spent + (0.0 if own == replica else weights[partition])
             break
-        if choice[depth] >= 0:
-            depth += 1
-        else:
-            depth -= 1
+        depth += 1 if choice[depth] >= 0 else -1
     return best, best_cost < np.inf
 
 
@@ -181,16 +163,40 @@ def place_on(
 
     If not all partitions fit, some replicas are overfull. order: the largest first. weights: cost of moving each one.
     """
-    used, held = np.zeros(len(capacities), np.bool_), np.zeros(len(capacities))
+    used = np.zeros(len(capacities), np.bool_)
     if len(sizes) <= SEARCHED:
-        placed, fits = fewest_moves(sizes, weights, owners, capacities, count, SEARCH_STEPS)
+        placed, fits = fewest_moves(sizes, order, weights, owners, capacities, count, SEARCH_STEPS)
         if fits:
             used[placed] = True
             used[np.flatnonzero(~used)[: count - np.count_nonzero(used)]] = True  # others without partitions
             return placed, used
-    for partition in range(len(sizes)):
-        if owners[partition] >= 0:
-            held[owners[partition]] += weights[partition]
-    closed = np.zeros(len(capacities), np.int64)
+    held, closed = np.bincount(owners + 1, weights, len(used) + 1)[1:], np.zeros(len(used), np.int64)
     closed[np.argsort(held, kind="mergesort")[: len(capacities) - count]] = 1
     return relieved(sizes, order, owners, capacities, closed)[0], closed == 0
+
+
+@compiled
+def add_plans(
+    rows: Ints, loads: Floats, pinned: Floats, counts: Ints, owners: Ints, rates: Floats, present: int
+) -> Ints:
+    """Return the plans of `rows`, and others with few moves: each of the counts with each load and slack.
+
+    A row has the owner of each partition, 1 for each replica in use, else 0, and their count. pinned: additional
+    weights of partitions. owners: the present ones. rates: of the present replicas, then of new ones.
+    """
+    partitions, found = loads.shape[1], len(rows)
+    made = np.zeros((found + len(loads) * len(counts) * len(SLACKS), rows.shape[1]), np.int64)
+    made[:found] = rows
+    for load in loads:
+        order, weights = np.argsort(-load, kind="mergesort"), load + pinned
+        for count in counts:
+            end, level = partitions + max(present, count), fill_level(load[order], count)
+            for slack in SLACKS:
+                capacities = level * (1.001 + slack) * rates[: end - partitions] / rates[-1]
+                placed, in_use = place_on(count, load, order, weights, owners, capacities)
+                made[found, :partitions], made[found, partitions:end], made[found, end:-1] = placed, in_use, 0
+                made[found, -1], is_new = count, True
+                for row in made[:found]:
+                    is_new &= row[-1] != count or (row != made[found]).any()
+                found += is_new
+    return made[:found]

@@ -238,7 +238,7 @@ def _prediction(plan: PlanAlternative) -> str:
 
 
 def _candidate(one: "Candidate") -> str:
-    plan = PlanAlternative(replicas=len(one.replicas), moved=one.moved, in_sla=one.in_sla, cost_s=one.cost)
+    plan = PlanAlternative(replicas=one.replicas, moved=one.moved, in_sla=one.in_sla, cost_s=one.cost)
     return f"{_prediction(plan)}, {one.late:,.1f} late events"
 
 

@@ -90,9 +90,10 @@ class ArrivalHistory:
         """Return the values of the last interval, scaled to the usual number of bursts; None if it has no burst."""
         if not self.in_bursts:
             return values
-        count, gaps = self._bursts[-1].sum(), np.diff(np.flatnonzero(self._bursts > 0))
+        count, at = self._bursts[-1].sum(), np.flatnonzero(self._bursts > 0)
+        gaps = np.sort(at[1:] - at[:-1])
         # the median gap, because a silence must not make later bursts look rare
-        usual = len(self.last) / np.median(gaps) if len(gaps) else count
+        usual = 2 * len(self.last) / (gaps[len(gaps) // 2] + gaps[(len(gaps) - 1) // 2]) if len(gaps) else count
         return np.asarray(values * (usual / count)) if count else None
 
     def moments(self, intervals: int) -> Ints:
@@ -121,7 +122,7 @@ class ArrivalHistory:
         newest = self.intervals[-ceil(slots / whole) :].reshape(-1, len(lag))
         arrived = np.concatenate((newest, self.begun))[-slots:]
         behind = np.cumsum(arrived[::-1], axis=0)[::-1]  # events of this slot and all later ones
-        waits = np.clip(lag - (behind - arrived), 0.0, arrived)
+        waits = np.minimum(np.maximum(lag - (behind - arrived), 0.0), arrived)
         waits[0] += np.maximum(0.0, lag - behind[0])
         return np.asarray(waits)
 
@@ -144,7 +145,7 @@ def _fitted(slots: Floats, whole: int) -> Floats:
         return slots[surplus:]
     if surplus > 0:
         return np.concatenate((slots[: surplus + 1].sum(axis=0, keepdims=True), slots[surplus + 1 :]))
-    return np.concatenate((np.zeros((-surplus, slots.shape[1])), slots))
+    return np.concatenate((np.zeros((-surplus, slots.shape[1])), slots)) if surplus else slots
 
 
 def _bursts_in(by_slot: Floats, many: Flags, *, continues: bool) -> Floats:
@@ -153,10 +154,10 @@ def _bursts_in(by_slot: Floats, many: Flags, *, continues: bool) -> Floats:
     A burst may lie in two slots, because a reading of the offsets may divide it. continues: the last slot before these
     has a burst.
     """
-    before = np.append(continues, many[:-1])
+    before = np.concatenate((np.array([continues]), many[:-1]))
     firsts = np.flatnonzero(many & ~before)
     sizes = np.add.reduceat(by_slot, firsts) if len(firsts) else np.zeros(0)
-    is_long = (many & before & np.append(False, before[:-1])).any()
+    is_long = (many[1:] & before[1:] & before[:-1]).any()
     only = 4 * len(firsts) <= len(by_slot) and not is_long and (sizes > 0.5 * sizes.max(initial=0.0)).all()
     return np.asarray(np.where(only, many & ~before, np.nan))
 
@@ -167,9 +168,9 @@ class Ensemble:
     def __init__(self, history: ArrivalHistory) -> None:
         self._history = history
         self._forecasts = Forecasts(np.zeros(0))
-        self._made, self._earlier = np.zeros((2, 0)), np.zeros((0, 2, 0))
+        self._made, self._earlier, self._totals = np.zeros((2, 0)), deque[Floats](), np.zeros((0, 2))
         """Forecasts of the next interval and of the last one of the horizon, by partition: those made at the last tick,
-        and those made before each remembered interval."""
+        and those made before each remembered interval, then their sums."""
 
     def observe(self, counts: Floats, intervals: int, inflow: tuple[float, ...] = ()) -> None:
         """Add the last interval of the history, and make the forecasts of the next `intervals`."""
@@ -177,34 +178,36 @@ class Ensemble:
         if len(self._history.intervals) == 1:  # nothing that was known before is of use
             self._forecasts = Forecasts(counts if usual is None else usual)
             self._forecasts.remember(intervals)
-            self._made, self._earlier = np.array([counts, counts]), np.zeros((0, 2, len(counts)))
+            self._made, self._earlier = np.array([counts, counts]), deque()
         elif usual is not None:
             self._forecasts.observe(usual, intervals)
-        self._earlier = np.concatenate((self._earlier, self._made[None]))[-len(self._history.intervals) :]
-        self._made = np.array([self._forecasts.ahead(steps, inflow) for steps in (1, intervals)])
+        known = len(self._history.intervals)
+        self._totals = np.concatenate((self._totals, self._made.sum(axis=1)[None]))[-known:]
+        self._earlier = deque((*self._earlier, self._made), known)
+        self._made = np.array([self._forecasts.ahead(steps, inflow) for steps in sorted({1, intervals})])[[0, -1]]
 
     def paths(self, intervals: int, rate: float) -> Paths:
         """Return paths of this many intervals, the worst first: the one with the highest backlog at `rate` events/s."""
-        history, series, made = self._history, self._history.intervals, self._earlier
+        history, series = self._history, self._history.intervals
         whole, partitions = series.shape[1:]
         slots, moments = np.arange(intervals * whole), history.moments(intervals)
-        now, sizes = np.linspace(self._made[0], self._made[1], intervals), self._made.max(axis=0)
+        now, sizes = _between(self._made, intervals), self._made.max(axis=0)
         if not len(moments) or not sizes.any():
             shape = history.by_slot[-1] + 1e-9
             evenly = now[:, None] * (shape / shape.sum())[:, None]
             return Paths(evenly.reshape(1, -1, partitions), np.ones(1), sizes)
         first = moments // whole
-        totals = made.sum(axis=2)[first].T  # forecasts of the whole group: of the next and the last interval
+        totals = self._totals[first].T  # forecasts of the whole group: of the next and the last interval
         distance = np.log(np.maximum(1.0, totals[0]) / max(1.0, self._made[0].sum())) / SIMILAR
         weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
-        then = np.linspace(totals[0], totals[1], intervals, axis=1)  # shape (moments, intervals)
+        then = _between(totals, intervals).T  # shape (moments, intervals)
         growth = now.sum(axis=1) - then
         ratios = factors = now.sum(axis=1) / np.maximum(1.0, then)
-        following = history.by_slot.reshape(-1)[moments[:, None] + slots]
+        following = history.by_slot.reshape(-1)[moments[:, None] + slots].reshape(*then.shape, whole)
         if not history.in_bursts:  # an excess over the forecast may come again, but it does not grow with the forecast
-            came = np.maximum(1.0, following.reshape(*then.shape, whole).sum(axis=2))
+            came = np.maximum(1.0, following.sum(axis=2))
             factors = np.where(ratios > 1, np.minimum(ratios, 1 + growth / came), ratios)
-        highest = backlogs(following * np.repeat(factors, whole, axis=1), rate, history.slot_s)
+        highest = backlogs((following * factors[:, :, None]).reshape(len(moments), -1), rate, history.slot_s)
         order = np.argsort(-highest, kind="stable")
         stride = max(1, len(slots) * partitions * len(CUTS) // MAX_CELLS)
         cuts = np.array(CUTS)[:: min(stride, len(CUTS) - 1)]  # at least one path
@@ -214,9 +217,14 @@ class Ensemble:
         events = series.reshape(-1, partitions)[moments[chosen][:, None] + slots]
         events = events.reshape(len(chosen), intervals, whole, partitions)
         # partitions may have other shares of the events now than they had then
-        before = made[first[chosen]]
-        shift = now - ratios[chosen][:, :, None] * np.linspace(before[:, 0], before[:, 1], intervals, axis=1)
-        shape = events.sum(axis=3, keepdims=True)
+        before = np.array([self._earlier[place] for place in first[chosen].tolist()]).swapaxes(0, 1)
+        shift = now - ratios[chosen][:, :, None] * _between(before, intervals).swapaxes(0, 1)
+        shape = following[chosen][..., None]
         shape = shape / np.maximum(1e-9, shape.sum(axis=2, keepdims=True))
         events = factors[chosen][:, :, None, None] * events + shape * shift[:, :, None, :]
-        return Paths(np.maximum(0.0, events).reshape(len(chosen), -1, partitions), np.diff(cuts), sizes)
+        return Paths(np.maximum(0.0, events).reshape(len(chosen), -1, partitions), cuts[1:] - cuts[:-1], sizes)
+
+
+def _between(ends: Floats, intervals: int) -> Floats:
+    """Return values of this many intervals, from the first to the last one."""
+    return ends[:1] if intervals == 1 else np.linspace(ends[0], ends[1], intervals)

@@ -1,7 +1,7 @@
 """State of the policy between ticks: late events, service rates, handovers, and recent peaks."""
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from math import exp
 from statistics import median_low
 from typing import Final, NamedTuple
@@ -30,7 +30,7 @@ class Allowance(NamedTuple):
     def factor(self, more: Floats | float) -> Floats:
         """Return the budget factor once `more` events are late."""
         used = (self.late + more) / max(1.0, self.share * self.events)
-        return np.asarray(np.clip(used, CHEAPEST, 1.0) ** 3 / CHEAPEST**2)
+        return np.asarray(np.minimum(np.maximum(used, CHEAPEST), 1.0) ** 3 / CHEAPEST**2)
 
 
 class Budget:
@@ -79,13 +79,13 @@ class ServiceRateCorrection:
         self._known: dict[str, tuple[float, float]] = {}
         """Replica → late events that the model does not explain, and correction."""
 
-    def keep(self, replicas: Collection[str]) -> None:
+    def keep(self, replicas: Iterable[str]) -> None:
         """Forget all replicas except these."""
-        self._known = {name: known for name, known in self._known.items() if name in replicas}
+        self._known = {name: self._known[name] for name in replicas if name in self._known}
 
     def learn(self, replica: str, reported: float, explained: float, events: float) -> None:
         """Add the late events of one interval. events: arrivals at this replica."""
-        excess, value = self._known.get(replica, (0.0, self._typical))
+        excess, value = self._known.get(replica) or (0.0, self._typical)
         excess = max(0.0, 0.8 * excess + reported - explained)
         step = min(0.05, 0.2 * excess / max(1.0, events)) - self._allowed_share / 2
         self._known[replica] = excess, min(MAX_CORRECTION, max(0.0, value + step))
@@ -103,20 +103,22 @@ class Handovers:
     """Which replica serves each partition, and when the partitions that were moved will be served again."""
 
     def __init__(self) -> None:
-        self._serving: dict[int, str] = {}
+        self._serving: Mapping[int, str] = {}
         self._until_s: dict[int, float] = {}
 
     def begin(self, observation: GroupObservation, moved: Iterable[int]) -> None:
         """Note the partitions that a decision moves."""
         self._until_s |= dict.fromkeys(moved, observation.at_s + observation.rebalance_time_s)
 
-    def serving(self, observation: GroupObservation) -> dict[int, str]:
+    def serving(self, observation: GroupObservation) -> Mapping[int, str]:
         """Return partition → replica that serves it now: the previous owner while its owner starts."""
         ready, before = {one.name for one in observation.replicas if one.ready}, self._serving
-        self._serving = {
-            partition: before[partition] if owner not in ready and before.get(partition) in ready else owner
-            for partition, owner in observation.assignment.items()
-        }
+        self._serving = observation.assignment
+        if not ready.issuperset(self._serving.values()):
+            self._serving = {
+                partition: before[partition] if owner not in ready and before.get(partition) in ready else owner
+                for partition, owner in observation.assignment.items()
+            }
         return self._serving
 
     def remaining_s(self, observation: GroupObservation) -> Floats:

@@ -1,16 +1,15 @@
 """The plans that are compared: the present one, and others with few moves. Predicts their late events and cost."""
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from autoscaler.jit import Flags, Floats, Ints, compiled
+from autoscaler.jit import Floats, Ints
 from autoscaler.model import Alternative
-from autoscaler.packing.few_moves import place_on
-from autoscaler.packing.least_loaded import fill_level
+from autoscaler.packing.few_moves import add_plans
 from autoscaler.policies.planning import number
 from autoscaler.policies.tail_aware import queues
 from autoscaler.policies.tail_aware.memory import Allowance
@@ -19,8 +18,6 @@ from contracts.settings import Settings, setting
 
 MAX_COUNTS: Final = 6
 """Replica counts that are considered at first; fewer in groups with over 1,000 partitions."""
-SLACKS: Final = (0.0, 0.1, 0.3)
-"""Room of a replica above the lowest possible fill level. More room needs fewer moves."""
 PINNED: Final = 1e9
 """Weight of a partition whose handover is under way: another move would restart its pause."""
 
@@ -44,10 +41,6 @@ class TailAwareSettings(Settings):
     """Handovers may begin up to lead_factor·t_r early, when fewer events are affected."""
 
 
-Placement = tuple[Ints, tuple[int, ...]]
-"""A plan: the owner of each partition, and the replicas."""
-
-
 class Situation(NamedTuple):
     """The data by which plans are compared."""
 
@@ -66,17 +59,23 @@ class Situation(NamedTuple):
         load, held = np.bincount(owners, self.paths.sizes), np.bincount(owners)
         return bool((load <= self.group.rates[: len(load)] * self.interval_s)[held > 1].all())
 
+    def needs(self, by_slot: Floats) -> Ints:
+        """Return how few replicas, with their events shared equally, serve each path in time."""
+        most, rate, waits = len(self.group.owners), float(self.group.rates[-1]), float(self.waiting.sum())
+        return queues.pooled_need(by_slot, waits, rate, self.grid.slot_s, self.grid.target_s, most)
+
     def replayed(self, owners: Ints, paths: Floats, due_s: float = 0.0) -> Floats:
-        """Return the late events by kind, path and replica under a plan: those due until `due_s`, and all."""
+        """Return the late events by replica, kind and path under a plan: those due until `due_s`, and all."""
         grid, events = self.grid._replace(saved_s=due_s, extrapolate=False), queues.joined(self.waiting, paths)
-        return queues.late_by_replica(events, len(self.waiting), owners, np.arange(len(owners)), self.group, grid)
+        return queues.late_by_replica(events, owners, np.arange(len(owners)), self.group, grid)
 
 
 class Candidate(NamedTuple):
     """A plan with its prediction."""
 
     owners: Ints
-    replicas: tuple[int, ...]
+    in_use: Ints
+    replicas: int
     late: float
     """Expected late events."""
     in_sla: float
@@ -86,8 +85,7 @@ class Candidate(NamedTuple):
     moved: int
 
     def __str__(self) -> str:
-        count = len(self.replicas)
-        replicas = f"{count} replica" + "s" * (count != 1)
+        replicas = f"{self.replicas} replica" + "s" * (self.replicas != 1)
         return f"{replicas} {100 * self.in_sla:.4g} % in time at cost {number(self.cost)}"
 
 
@@ -104,111 +102,82 @@ class Comparison(NamedTuple):
 
     def plans(self, only: int = 0) -> list[Candidate]:
         """Return the plans that could follow, with their predictions. only: the one count to consider; 0: all."""
-        now, group, paths, grid = self.now, self.now.group, self.now.paths, self.now.grid
-        found, done, loads = list[Placement](), list[Candidate](), [paths.sizes + 1e-6]
+        now, group, sizes, partitions = self.now, self.now.group, self.now.paths.sizes, len(self.now.group.owners)
+        events, in_use = queues.joined(now.waiting, now.paths.events), np.arange(len(group.rates)) < group.present
+        rows, done = np.concatenate((group.owners, in_use, [group.present]))[None], list[Candidate]()
+        loads, expected = sizes[None] + 1e-6, float(now.waiting.sum() + now.paths.events[now.paths.middle].sum())
         if group.present and (group.owners >= 0).all():
-            found.append((group.owners, tuple(range(group.present))))
-            done = self._predicted(found, 0)
+            done = self._predicted(events, rows, expected)
             if done[0].late_cost > self.options.change_price_s:
-                loads.append(paths.sizes + now.waiting.sum(axis=0) + 1e-6)
-        partitions, by_path, waits = len(group.owners), paths.events.sum(axis=2), float(now.waiting.sum())
-        needs = queues.pooled_need(by_path, waits, float(group.rates[-1]), grid.slot_s, grid.target_s, partitions)
+                loads = np.stack((sizes, sizes + now.waiting.sum(axis=0))) + 1e-6
+        pinned = np.asarray(np.where(group.in_handover_s > 0, PINNED, 0.0), np.float64)
+        rows, needs = rows[: len(done)], now.needs(events.by_slot)
         wanted = {only} if only else {*needs.tolist(), *(needs + 1).tolist(), group.present, group.present - 1}
-        counts, most = sorted(wanted & {*range(1, partitions + 1)}), MAX_COUNTS if partitions < 1000 else 2
+        counts, most = sorted(one for one in wanted if 1 <= one <= partitions), MAX_COUNTS if partitions < 1000 else 2
         while counts:
             if len(counts) > most:
-                counts = sorted({counts[place] for place in np.linspace(0, len(counts) - 1, most).astype(int)})
-            add_plans(found, group, loads, counts)
-            done += self._predicted(found, len(done))
+                counts = sorted({counts[place * (len(counts) - 1) // (most - 1)] for place in range(most)})
+            rows = add_plans(rows, loads, pinned, np.array(counts), group.owners, group.rates, group.present)
+            done += self._predicted(events, rows, expected, len(done))
             best = min(done, key=lambda one: one.cost)
             # partitions cannot be shared: more replicas may be needed than for one queue
-            limit = 0 if only else min(partitions, len(best.replicas) + int(best.late_cost / now.paid_s))
+            limit = 0 if only else min(partitions, best.replicas + int(best.late_cost / now.paid_s))
             counts, most = list(range(counts[-1] + 1, limit + 1)), 3
-        return [one for one in done if only in (0, len(one.replicas))]
+        return [one for one in done if only in (0, one.replicas)]
 
     def choose(self, found: list[Candidate]) -> Candidate | None:
         """Return the cheapest plan that is allowed."""
         present = self.now.group.present
         least = present if self.early else min(present, self.now.least)
-        for one in sorted(found, key=lambda one: (len(one.replicas) < least, one.cost)):
-            if len(one.replicas) >= present or (not self.early and self.now.lasts(one.owners)):
+        for one in sorted(found, key=lambda one: (one.replicas < least, one.cost)):
+            if one.replicas >= present or (not self.early and self.now.lasts(one.owners)):
                 return one
         return None
 
     def reason(self, chosen: Candidate, found: list[Candidate]) -> str:
         """Return what is expected with the chosen plan, and without a change or with another count."""
-        text = f"{number(float(self.now.paths.sizes.sum()))} events expected per interval; with {chosen}"
-        present = self.now.group.present
-        staying = next((one for one in found if not one.moved and len(one.replicas) == present), chosen)
-        others = [one for one in found if len(one.replicas) != len(chosen.replicas)]
+        now, present, start_s = self.now, self.now.group.present, float(self.now.group.starting_s[-1])
+        text = f"{number(float(now.paths.sizes.sum()))} events expected per interval; with {chosen}"
+        staying = next((one for one in found if not one.moved and one.replicas == present), chosen)
+        others = [one for one in found if one.replicas != chosen.replicas]
         if staying is not chosen:
             text += f"; without a change: {staying}"
         elif others:
             text += f", with {min(others, key=lambda one: one.cost)}"
-        return text + self._out_of_reach(min(one.late for one in found))
+        if start_s:
+            by_slot = now.paths.events[[now.paths.middle]].sum(axis=2)
+            allowed = self.allowance.share * (float(now.waiting.sum()) + by_slot.sum()) + 1
+            need = now.needs(by_slot)[0] if min(one.late for one in found) > allowed else 0
+            text += f"; out of reach: needs {need} replicas {number(start_s)} s earlier" if need > present else ""
+        return text
 
-    def _out_of_reach(self, late: float) -> str:
-        """Return a text if no plan meets the SLO within the horizon because a start comes too late. late: the least."""
-        group, grid, waits = self.now.group, self.now.grid, float(self.now.waiting.sum())
-        middle, start_s = self.now.paths.events[[self.now.paths.middle]].sum(axis=2), float(group.starting_s[-1])
-        if not start_s or late <= self.allowance.share * (waits + middle.sum()) + 1:
-            return ""
-        rate, most = float(group.rates[-1]), len(group.owners)
-        need = queues.pooled_need(middle, waits, rate, grid.slot_s, grid.target_s, most)[0]
-        return f"; out of reach: needs {need} replicas {number(start_s)} s earlier" if need > group.present else ""
-
-    def _predicted(self, found: list[Placement], known: int) -> list[Candidate]:
-        """Return predictions of all plans but the first `known`."""
+    def _predicted(self, events: queues.Events, rows: Ints, expected: float, known: int = 0) -> list[Candidate]:
+        """Return predictions of all plans but the first `known`. rows: as in `add_plans`. expected: all events."""
         now, options, group, paths = self.now, self.options, self.now.group, self.now.paths
-        first, middle = min(known, 1), paths.middle
-        plans = found[:first] + found[known:]  # the queue model compares all others to the first one
-        owners, counts = np.array([one for one, _ in plans]), np.array([len(replicas) for _, replicas in plans])
+        first, middle, partitions = min(known, 1), paths.middle, len(group.owners)
+        # the queue model compares all others to the first one
+        rows = np.concatenate((rows[:first], rows[known:])) if known > 1 else rows
+        owners, counts = np.ascontiguousarray(rows[:, :partitions]), rows[:, -1]
         numbers = max(group.present, int(owners.max()) + 1)  # unused new replicas would cost time
         used = group._replace(rates=group.rates[:numbers], starting_s=group.starting_s[:numbers])
-        lost, every = queues.late_of_plans(now.waiting, paths.events, owners, used, now.grid)
+        lost, every = queues.late_of_plans(events, owners, used, now.grid)
         late = lost @ paths.weights + every[:, middle] - lost[:, middle]  # and what is expected later
         moves = owners != group.owners
-        moved = moves.sum(axis=1)
-        starts = counts - [bisect_left(replicas, group.present) for _, replicas in plans]
+        in_use, moved = rows[:, partitions:-1], moves.sum(axis=1)
+        starts = in_use[:, group.present :].sum(axis=1)
         late_cost = options.price / (group.rates[-1] * self.allowance.share) * late * self.allowance.factor(late)
-        in_sla = np.clip(1 - late / max(1.0, float(now.waiting.sum() + paths.events[middle].sum())), 0.0, 1.0)
+        in_sla = 1 - late / max(1.0, expected)
         total = counts * now.paid_s + starts * options.start_price_s + late_cost
         total += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != group.present))
-        total += PINNED * (moves & (group.in_handover_s > 0)).sum(axis=1)
-        figures = zip(*(each.tolist() for each in (late, in_sla, late_cost, total, moved)), strict=True)
-        return [Candidate(*plan, *some) for plan, some in zip(plans, figures, strict=True)][first:]
-
-
-def add_plans(found: list[Placement], group: Group, loads: Sequence[Floats], counts: Sequence[int]) -> None:
-    """Add plans with these replica counts. loads: events by partition, by which plans are packed."""
-    known = {(owners.tobytes(), replicas) for owners, replicas in found}
-    for load in loads:
-        for owners, in_use in zip(*_placements(load, np.array(counts), group), strict=True):
-            replicas = tuple(in_use.nonzero()[0].tolist())
-            if (key := (owners.tobytes(), replicas)) not in known:
-                known.add(key)
-                found.append((owners, replicas))
-
-
-@compiled
-def _placements(load: Floats, counts: Ints, group: Group) -> tuple[Ints, Flags]:
-    """Return the owners and the replicas in use, by plan: each count with each slack, with few moves."""
-    order, weights = np.argsort(-load, kind="mergesort"), load + np.where(group.in_handover_s > 0, PINNED, 0.0)
-    placed = np.empty((len(counts) * len(SLACKS), len(load)), np.int64)
-    in_use = np.zeros((len(placed), max(group.present, counts.max())), np.bool_)
-    plan = 0
-    for count in counts:
-        numbers, level = max(group.present, count), fill_level(load[order], count)
-        for slack in SLACKS:
-            capacities = level * (1.001 + slack) * group.rates[:numbers] / group.rates[-1]
-            placed[plan], in_use[plan, :numbers] = place_on(count, load, order, weights, group.owners, capacities)
-            plan += 1
-    return placed, in_use
+        if group.in_handover_s.any():
+            total += PINNED * (moves & (group.in_handover_s > 0)).sum(axis=1)
+        figures = (counts, late, np.minimum(np.maximum(in_sla, 0.0), 1.0), late_cost, total, moved)
+        return list(starmap(Candidate, zip(owners, in_use, *(each.tolist() for each in figures), strict=True)))[first:]
 
 
 def alternatives(chosen: Candidate, found: list[Candidate]) -> tuple[Alternative, ...]:
     """Return the chosen plan, then the cheapest one of each other count."""
-    cheapest = {len(chosen.replicas): chosen}
+    cheapest = {chosen.replicas: chosen}
     for one in sorted(found, key=lambda one: one.cost):
-        cheapest.setdefault(len(one.replicas), one)
+        cheapest.setdefault(one.replicas, one)
     return tuple(Alternative(count, one.moved, one.in_sla, one.cost) for count, one in cheapest.items())

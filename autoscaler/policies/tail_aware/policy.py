@@ -65,13 +65,14 @@ class TailAware:
         (now, *_), chosen = self._before
         slots = len(arrived.counts)
         least = 1 if self._history.in_bursts else 2  # one slot of a stream looks like a burst
-        known = arrived.counts.any() and arrived.counts.shape[1] == len(now.group.owners)
-        if not known or not least <= slots <= len(self._history.last) - least:
+        known = arrived.counts.shape[1] == len(now.group.owners) and arrived.counts.any()
+        if not (least <= slots <= len(self._history.last) - least and known):
             return False
         excess = self._excess(np.asarray(arrived.counts, np.float64), now)
-        path = (now.paths.events[now.paths.middle] + excess) * excess.any()
-        path[:slots] = arrived.counts
-        late = now.replayed(chosen.owners, np.stack((path, np.zeros_like(path))))[1].sum(axis=1)
+        path = now.paths.events[now.paths.middle] + excess if excess.any() else excess[: len(self._history.last)]
+        paths = np.stack((path, np.zeros_like(path)))
+        paths[0, :slots] = arrived.counts
+        late = now.replayed(chosen.owners, paths)[:, 1].T.copy().sum(axis=1)
         self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)
         return self._urgent
 
@@ -131,16 +132,15 @@ class TailAware:
     def _group(self, observation: GroupObservation) -> tuple[Group, Floats]:
         """Return the group with numbered replicas, new ones included, and the waiting events."""
         replicas, startups, correction = observation.replicas, self._startups, self._correction
-        index = {name: place for place, name in enumerate(observation.replica_names)}
-        owners, serving = (
-            np.array([index.get(names.get(load.partition, ""), -1) for load in observation.partitions], np.int64)
-            for names in (observation.assignment, self._handovers.serving(observation))
-        )
-        correction.keep(observation.replica_names)
-        new, typical = len(owners), observation.service_rate * correction.factor()
+        index, loads = {name: place for place, name in enumerate(observation.replica_names)}, observation.partitions
+        names, now = self._handovers.serving(observation), observation.assignment
+        serving = np.array([index.get(names.get(load.partition, ""), -1) for load in loads], np.int64)
+        owners = [index.get(now.get(load.partition, ""), -1) for load in loads] if names is not now else serving
+        correction.keep(index)
+        new, typical = len(loads), observation.service_rate * correction.factor()
         each = [(one.service_rate or observation.service_rate) * correction.factor(one.name) for one in replicas]
         group = Group(
-            owners=owners,
+            owners=np.array(owners, np.int64),
             serving=serving,
             in_handover_s=self._handovers.remaining_s(observation),
             starting_s=np.array([*startups.remaining_s(observation), *[startups.alone_s] * new]),
@@ -150,7 +150,7 @@ class TailAware:
             present=len(replicas),
             each_s=startups.each_s,
         )
-        lag = np.array([float(load.lag) for load in observation.partitions])
+        lag = np.array([load.lag for load in loads], np.float64)
         if observation.commit_age_s:
             # events that were served since the commits still count as lag
             held = np.bincount(serving + 1, lag, minlength=len(group.rates) + 1)
@@ -164,7 +164,7 @@ class TailAware:
         if self._before is None or len(self._before[0].now.group.owners) != arrived.shape[1]:
             return {}
         (now, *_, names), chosen = self._before
-        due, every = now.replayed(chosen.owners, arrived[None], due_s=len(arrived) * now.grid.slot_s)[:, 0]
+        due, every = now.replayed(chosen.owners, arrived[None], due_s=len(arrived) * now.grid.slot_s)[..., 0].T
         got = np.bincount(chosen.owners, arrived.sum(axis=0), minlength=len(every))  # by replica
         numbers, present = {name: place for place, name in names.items()}, set(observation.replica_names)
         for name, late in self._budget.reported.items():
@@ -175,9 +175,9 @@ class TailAware:
     def _decision(
         self, observation: GroupObservation, of: plans.Comparison, chosen: plans.Candidate, found: list[plans.Candidate]
     ) -> Decision:
-        now, names = of.now, dict(enumerate(observation.replica_names))
+        now, names, replicas = of.now, dict(enumerate(observation.replica_names)), chosen.in_use.nonzero()[0].tolist()
         fresh = fresh_names(self.settings.replica_prefix, {*names.values(), *observation.assignment.values()})
-        names |= {replica: next(fresh) for replica in chosen.replicas if replica >= now.group.present}
+        names |= {replica: next(fresh) for replica in replicas if replica >= now.group.present}
         of = of._replace(names=names)
         if not self.early:
             self._before = of, chosen
@@ -185,7 +185,7 @@ class TailAware:
         moved = np.flatnonzero(chosen.owners != now.group.owners).tolist()
         self._handovers.begin(observation, [partitions[place] for place in moved])
         owners = dict(zip(partitions, map(names.__getitem__, chosen.owners.tolist()), strict=True))
-        plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
+        plan = Plan(tuple(map(names.__getitem__, replicas)), owners)
         decided = change(observation, plan, of.reason(chosen, found))
         compared, expected = plans.alternatives(chosen, found), now.paths.expected(now.grid.slot_s)
         return replace(decided, alternatives=compared, expected=expected, comparison=of)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from autoscaler.jit import Floats, Ints, compiled
+from autoscaler.jit import Flags, Floats, Ints, compiled
 
 
 class Group(NamedTuple):
@@ -59,25 +59,44 @@ class Paths(NamedTuple):
     @property
     def middle(self) -> int:
         """Number of the median path."""
-        return int(np.searchsorted(np.cumsum(self.weights), 0.5))
+        return int(self.weights.cumsum().searchsorted(0.5))
 
     def expected(self, slot_s: float) -> tuple[float, float, float, float]:
         """Return `Decision.expected`, from the events of all paths."""
         totals = self.events.sum(axis=(1, 2))
         order = np.argsort(totals)
-        low, high = totals[order][np.searchsorted(np.cumsum(self.weights[order]), (0.1, 0.9)).clip(max=len(order) - 1)]
+        low, high = totals[order][np.minimum(self.weights[order].cumsum().searchsorted((0.1, 0.9)), len(order) - 1)]
         return self.events.shape[1] * slot_s, float(totals @ self.weights), float(low), float(high)
 
 
+class Events(NamedTuple):
+    """Events by slot, partition and path, the waiting ones first; whether a slot has any; and sums of each path."""
+
+    each: Floats
+    past: int
+    """Slots of the waiting events."""
+    filled: Flags
+    by_slot: Floats
+    by_partition: Floats
+
+
+def joined(waiting: Floats, paths: Floats) -> Events:
+    """Return the waiting events with the paths that follow."""
+    past, by_slot = len(waiting), paths.sum(axis=2)
+    each = np.empty((past + paths.shape[1], paths.shape[2], len(paths)))
+    each[:past], each[past:] = waiting[:, :, None], paths.transpose(1, 2, 0)
+    return Events(each, past, np.concatenate((waiting.any(axis=1), by_slot.any(axis=0))), by_slot, paths.sum(axis=1))
+
+
 @compiled
-def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, grid: Grid) -> Floats:
+def late_of_plans(events: Events, plans: Ints, group: Group, grid: Grid) -> Floats:
     """Return the late events by kind, plan and path: those that no later decision can save, and all.
 
-    waiting: by age and partition. paths: by path, slot and partition. plans: owners by plan and partition. The first
-    plan is computed completely. For all others, only replicas for which something differs from it are computed.
+    plans: owners by plan and partition. The first plan is computed completely. For all others, only replicas for which
+    something differs from it are computed.
     """
-    late, every, events = np.zeros((2, len(plans), len(paths))), np.arange(plans.shape[1]), joined(waiting, paths)
-    base = late_by_replica(events, len(waiting), plans[0], every, group, grid)
+    late = np.zeros((2, len(plans), events.each.shape[2]))
+    base = late_by_replica(events, plans[0], np.arange(plans.shape[1]), group, grid)
     for plan in range(len(plans)):
         owners, affected = plans[plan], np.zeros(len(group.rates), np.bool_)
         for partition in np.flatnonzero(owners != plans[0]):
@@ -86,18 +105,13 @@ def late_of_plans(waiting: Floats, paths: Floats, plans: Ints, group: Group, gri
         if group.stops_all and (owners != group.owners).any():
             affected[:] = True
         some = np.flatnonzero(affected[owners] | affected[group.serving])
-        those = late_by_replica(events, len(waiting), owners, some, group, grid)
+        those = late_by_replica(events, owners, some, group, grid)
         for replica in range(len(affected)):
-            late[:, plan] += (those if affected[replica] else base)[:, :, replica]
+            for kind in range(2):
+                for path in range(late.shape[2]):
+                    own, same = those[replica, kind, path], base[replica, kind, path]
+                    late[kind, plan, path] += own if affected[replica] else same
     return late
-
-
-@compiled
-def joined(waiting: Floats, paths: Floats) -> Floats:
-    """Return paths that begin with the waiting events."""
-    events = np.empty((len(paths), len(waiting) + paths.shape[1], paths.shape[2]))
-    events[:, : len(waiting)], events[:, len(waiting) :] = waiting, paths
-    return events
 
 
 @compiled
@@ -116,86 +130,87 @@ def _handovers(owners: Ints, group: Group) -> tuple[Floats, Floats]:
 
 
 @compiled
-def late_by_replica(paths: Floats, past: int, owners: Ints, some: Ints, group: Group, grid: Grid) -> Floats:
-    """Return the late events by kind, path and replica: those due from now to `saved_s`, then all.
+def late_by_replica(events: Events, owners: Ints, some: Ints, group: Group, grid: Grid) -> Floats:
+    """Return the late events by replica, kind and path: those due from now to `saved_s`, then all.
 
-    The events of the partitions `some` are served slot by slot. The first `past` slots are the waiting events. A
-    replica begins to serve partitions that it takes over when all of them are ready; until then it holds their events.
+    The events of the partitions `some` are served slot by slot, on all paths at once. A replica begins to serve
+    partitions that it takes over when all of them are ready; until then it holds their events.
     """
-    slots, replicas, rates = paths.shape[1], len(group.rates), group.rates
-    busy = paths[:, :, some].sum(axis=2) > 0.0  # loops over empty slots would cost more than the events
+    each, past, rates, (slots, _, paths) = events.each, events.past, group.rates, events.each.shape
     switch_s, ready_s = _handovers(owners, group)
-    release_s = np.zeros(replicas)
+    release_s, used = np.zeros(len(rates)), np.zeros(len(rates), np.bool_)
     for partition in some:
-        release_s[owners[partition]] = max(release_s[owners[partition]], ready_s[partition])
+        owner, used[group.serving[partition]] = owners[partition], True
+        release_s[owner], used[owner] = max(release_s[owner], ready_s[partition]), True
     moves = ((owners != group.serving) | (ready_s > 0.0))[some]
-    settled, moving = some[~moves], some[moves]
-    holding = [replica for replica in range(replicas) if release_s[replica] > 0.0]
-    late, more = np.zeros((2, len(paths), replicas)), np.zeros(replicas)
-    held = np.zeros((replicas if holding else 0, slots))
-    for path in range(len(paths)):
-        counted, free_s, is_open = late[:, path], np.zeros(replicas), release_s <= 0.0
-        for slot in range(slots + 1):
-            came_s = (slot - past) * grid.slot_s + grid.begin_s if slot < slots else np.inf
-            at_s = max(0.0, came_s)
-            for replica in holding:
-                if is_open[replica] or came_s < release_s[replica]:
-                    continue
-                is_open[replica] = True
-                for earlier in np.flatnonzero(held[replica]):
-                    earlier_s = (earlier - past) * grid.slot_s + grid.begin_s
-                    begin_s = max(release_s[replica], earlier_s)
-                    _serve(counted, free_s, replica, begin_s, held[replica, earlier], earlier_s, rates[replica], grid)
-                held[replica] = 0.0
-            if slot == slots or not busy[path, slot]:
+    settled, moving, active, is_open = some[~moves], some[moves], np.flatnonzero(used), release_s <= 0.0
+    late, more, free_s = np.zeros((len(rates), 2, paths)), np.zeros((len(rates), paths)), np.zeros((len(rates), paths))
+    held, holds = np.empty((len(rates), slots, paths)), np.zeros((len(rates), slots), np.bool_)
+    for slot in range(slots + 1):
+        if slot < slots and not events.filled[slot]:
+            continue  # loops over empty slots would cost more than the events
+        came_s = (slot - past) * grid.slot_s + grid.begin_s if slot < slots else np.inf
+        at_s = max(0.0, came_s)
+        for replica in active:
+            if is_open[replica] or came_s < release_s[replica]:
                 continue
-            for partition in settled:
-                more[owners[partition]] += paths[path, slot, partition]
-            for partition in moving:
-                count, owner = paths[path, slot, partition], owners[partition]
-                before, until_s = group.serving[partition], switch_s[partition]
-                if before >= 0 and max(at_s, free_s[before]) + more[before] / rates[before] < until_s:
-                    more[before] += count
-                elif is_open[owner]:
-                    more[owner] += count
-                else:
-                    held[owner, slot] += count
-            for replica in range(replicas):
-                if more[replica] > 0.0:
-                    _serve(counted, free_s, replica, at_s, more[replica], came_s, rates[replica], grid)
-                    more[replica] = 0.0
-        if grid.extrapolate:  # later arrivals are late, too, until the queue at the end of the path is served
-            end_s, load = (slots - past) * grid.slot_s, np.zeros(replicas)
+            is_open[replica] = True
+            for earlier in np.flatnonzero(holds[replica]):
+                earlier_s = (earlier - past) * grid.slot_s + grid.begin_s
+                begin_s = max(release_s[replica], earlier_s)
+                _serve(late[replica], free_s[replica], begin_s, held[replica, earlier], earlier_s, rates[replica], grid)
+        if slot == slots:
+            break
+        for partition in settled:
+            owner = owners[partition]
+            for path in range(paths):
+                more[owner, path] += each[slot, partition, path]
+        for partition in moving:
+            owner, before, until_s = owners[partition], group.serving[partition], switch_s[partition]
+            if not is_open[owner] and not holds[owner, slot]:
+                holds[owner, slot], held[owner, slot] = True, 0.0
+            stays, taken = before >= 0 and at_s < until_s, more[owner] if is_open[owner] else held[owner, slot]
+            for path in range(paths):  # without branches, so that it is computed for several paths at once
+                count, begin_s = each[slot, partition, path], max(at_s, free_s[before, path])
+                own = count if stays and begin_s + more[before, path] / rates[before] < until_s else 0.0
+                more[before, path] += own
+                taken[path] += count - own
+        for replica in active:
+            _serve(late[replica], free_s[replica], at_s, more[replica], came_s, rates[replica], grid)
+            more[replica] = 0.0
+    if grid.extrapolate:  # later arrivals are late, too, until the queue at the end of the path is served
+        end_s = (slots - past) * grid.slot_s
+        for path in range(paths):
             for partition in some:
-                load[owners[partition]] += paths[path, past:, partition].sum() / end_s
-            for replica in range(replicas):
-                behind_s = max(0.0, free_s[replica] - end_s - grid.target_s)
-                counted[1, replica] += load[replica] * behind_s / max(0.05, 1.0 - load[replica] / rates[replica])
+                more[owners[partition], path] += events.by_partition[path, partition] / end_s
+            for replica in active:
+                behind_s, load = max(0.0, free_s[replica, path] - end_s - grid.target_s), more[replica, path]
+                late[replica, 1, path] += load * behind_s / max(0.05, 1.0 - load / rates[replica])
     return late
 
 
 @compiled
-def _serve(
-    late: Floats, free_s: Floats, replica: int, at_s: float, events: float, came_s: float, rate: float, grid: Grid
-) -> None:
-    """Serve events that arrived at `came_s`, from `at_s` on or once the replica is free. Count those that are late."""
-    free_s[replica] = max(free_s[replica], at_s) + events / rate
+def _serve(late: Floats, free_s: Floats, at_s: float, events: Floats, came_s: float, rate: float, grid: Grid) -> None:
+    """Serve events by path, which arrived at `came_s`, from `at_s` on or once the replica is free. Count late ones."""
     due_s = came_s + grid.target_s
-    over = min(events, max(0.0, (free_s[replica] - due_s) * rate))
-    late[1, replica] += over
-    late[0, replica] += over if 0.0 < due_s <= grid.saved_s else 0.0
+    is_due = 1.0 if 0.0 < due_s <= grid.saved_s else 0.0
+    for path in range(len(events)):
+        free = max(free_s[path], at_s) + events[path] / rate
+        free_s[path] = free if events[path] > 0.0 else free_s[path]
+        over = min(events[path], max(0.0, (free - due_s) * rate))
+        late[1, path] += over
+        late[0, path] += over * is_due
 
 
 @compiled
 def backlogs(paths: Floats, rate: float, slot_s: float, waits: float = 0.0) -> Floats:
     """Return the highest backlog on each path if all events were served at `rate`. paths: by path and slot."""
-    worst = np.full(len(paths), waits)
-    for path in range(len(paths)):
-        backlog = waits
-        for slot in range(paths.shape[1]):
-            backlog += paths[path, slot]
-            worst[path] = max(worst[path], backlog)
-            backlog = max(0.0, backlog - rate * slot_s)
+    backlog, worst = np.full(len(paths), waits), np.full(len(paths), waits)
+    for slot in range(paths.shape[1]):
+        for path in range(len(paths)):
+            backlog[path] += paths[path, slot]
+            worst[path] = max(worst[path], backlog[path])
+            backlog[path] = max(0.0, backlog[path] - rate * slot_s)
     return worst
 
 

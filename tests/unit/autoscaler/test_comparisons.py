@@ -34,7 +34,7 @@ def test_a_recorded_journal_leads_to_equal_plans() -> None:
         chosen = compared.choose(compared.plans())
         plan = plans[tick.reason]
         assert chosen is not None
-        assert {compared.names[number] for number in chosen.replicas} == set(plan.replicas)
+        assert {compared.names[number] for number in chosen.in_use.nonzero()[0]} == set(plan.replicas)
         assert {number: compared.names[owner] for number, owner in enumerate(chosen.owners)} == plan.assignment
         assert chosen.cost == pytest.approx(tick.alternatives[0].cost_s)
         assert decode(encode(compared)).now.paths.sizes.tolist() == compared.now.paths.sizes.tolist()

@@ -46,8 +46,8 @@ COUNT_SLIDES = """
 window.slid = {};
 const animate = Element.prototype.animate;
 Element.prototype.animate = function (frames, ...rest) {
-  const { x, y } = this.getBoundingClientRect(), { e, f } = new DOMMatrix(frames[0].transform);
-  slid[this.dataset.partition] = [x + e, y + f];
+  const { left, bottom } = this.getBoundingClientRect(), { e, f } = new DOMMatrix(frames[0].transform);
+  slid[this.dataset.partition] = [left + e, bottom + f];
   return animate.call(this, frames, ...rest);
 };
 """
@@ -121,7 +121,7 @@ def test_a_moved_block_slides_from_its_old_place(browser: Any) -> None:
         browser.execute_script(COUNT_SLIDES)
         story.plan_for(story.owners | {3: "payment-1"})
         wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
-        assert browser.execute_script("return slid[3]") == pytest.approx([begin["x"], begin["y"]], abs=1.5)
+        assert browser.execute_script("return slid[3]") == pytest.approx([begin["x"], begin["y"] + begin["height"]], abs=1.5)
 
 
 def test_frames_are_drawn_while_many_partitions_move(browser: Any, request: Any) -> None:

@@ -1,5 +1,5 @@
 // Panel B: replicas as lanes, partitions as blocks that slide from lane to lane.
-const SLIDE_MS = 400, MAX_BLOCKS = 300, GAP_PX = 2, SLIDES_AT_ONCE = 12;
+const SLIDE_MS = 400, MAX_BLOCKS = 300, GAP_PX = 2, SLIDES_AT_ONCE = 24;
 const SHADES = ["calm", "warm", "hot", "unknown"];
 const shadeOf = (age, target_s) => SHADES[age === null ? 3 : age < 500 * target_s ? 0 : age < 1000 * target_s ? 1 : 2]; // age of the oldest event, ms
 const isStill = matchMedia("(prefers-reduced-motion: reduce)");

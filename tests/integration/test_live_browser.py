@@ -117,11 +117,11 @@ def test_a_moved_block_slides_from_its_old_place(browser: Any) -> None:
         motion = {"name": "prefers-reduced-motion", "value": "no-preference"}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
         wait(browser, lambda: owners(browser) == story.owners)
-        begin = browser.find_element(By.CSS_SELECTOR, ".block[data-partition='3']").rect
+        old = browser.find_element(By.CSS_SELECTOR, ".block[data-partition='3']").rect
         browser.execute_script(COUNT_SLIDES)
         story.plan_for(story.owners | {3: "payment-1"})
         wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
-        assert browser.execute_script("return slid[3]") == pytest.approx([begin["x"], begin["y"] + begin["height"]], abs=1.5)
+        assert browser.execute_script("return slid[3]") == pytest.approx([old["x"], old["y"] + old["height"]], abs=1.5)
 
 
 def test_frames_are_drawn_while_many_partitions_move(browser: Any, request: Any) -> None:

@@ -1,5 +1,5 @@
 // Panel B: replicas as lanes, partitions as blocks that slide from lane to lane.
-const SLIDE_MS = 400, MAX_BLOCKS = 300, GAP_PX = 2;
+const SLIDE_MS = 400, MAX_BLOCKS = 300, GAP_PX = 2, SLIDES_AT_ONCE = 24;
 const SHADES = ["calm", "warm", "hot", "unknown"];
 const shadeOf = (age, target_s) => SHADES[age === null ? 3 : age < 500 * target_s ? 0 : age < 1000 * target_s ? 1 : 2]; // age of the oldest event, ms
 const isStill = matchMedia("(prefers-reduced-motion: reduce)");
@@ -10,9 +10,9 @@ class Lanes {
     this.list = this.box.appendChild(make("ul", "lanes"));
     this.replicas = new Map();
     this.blocks = new Map();
-    this.owner = {};
   }
-  draw(state, title) {
+  // Yields true where a frame must end: each slide costs a layout and a layer, so few of them start in a frame.
+  *draw(state, title) {
     setText(this.title, title);
     this.title.hidden = !title;
     const partitions = Object.entries(state.partitions ?? {}), names = Object.keys(state.replicas ?? {}).sort(natural);
@@ -23,20 +23,26 @@ class Lanes {
       held[owner] = (held[owner] ?? 0) + 1;
     }
     const mu = state.service_rate || Math.max(1, ...Object.values(load)), top = Math.max(1.25, ...Object.values(load).map(rate => rate / mu));
-    const isMoving = partitions.some(([number, [owner]]) => this.owner[number] !== undefined && this.owner[number] !== owner);
-    const before = isMoving && !isStill.matches ? new Map([...this.blocks].map(([key, block]) => [key, block.getBoundingClientRect()])) : new Map();
-    const isMany = names.length > 12, tall = this.list.querySelector(".stack")?.clientHeight || (isMany ? 110 : 300); // read before anything is written
-    this.list.classList.toggle("many", isMany);
-    for (const [name, lane] of this.replicas) if (!names.includes(name) && !held[name]) { lane.remove(); this.replicas.delete(name); }
+    const isMoving = partitions.some(([key, [owner]]) => (this.blocks.get(key)?.owner ?? owner) !== owner);
+    this.list.classList.toggle("many", names.length > 12);
     for (const name of names) this.drawReplica(name, state, load[name] ?? 0, held[name] ?? 0, mu, top);
     names.forEach((name, place) => {
       const lane = this.replicas.get(name);
       if (this.list.children[place] !== lane) this.list.insertBefore(lane, this.list.children[place] ?? null);
     });
-    for (const [number, row] of partitions) this.drawBlock(number, row, state, mu, top, tall);
+    const tall = this.list.querySelector(".stack")?.clientHeight ?? 0, sizes = {}, filled = {};
+    const places = new Map(isMoving && !isStill.matches ? [...this.replicas].map(([name, lane]) => [name, lane.children[2].getBoundingClientRect()]) : []);
+    yield isMoving;
+    const size = rate => Math.max(2 * GAP_PX, tall * rate / mu / top);
+    for (const [, [owner, rate]] of partitions) sizes[owner] = (sizes[owner] ?? 0) + size(rate);
+    let slides = 0;
+    for (const [number, row] of partitions) {
+      const [owner, rate] = row, scale = Math.min(1, tall / sizes[owner]), bottom = filled[owner] ?? 0;
+      filled[owner] = bottom + scale * size(rate);
+      if (this.drawBlock(number, row, state, bottom, scale * (size(rate) - GAP_PX), places) && ++slides % SLIDES_AT_ONCE === 0) yield true;
+    }
+    for (const [name, lane] of this.replicas) if (!names.includes(name) && !held[name]) { lane.remove(); this.replicas.delete(name); }
     for (const [number, block] of this.blocks) if (!(number in (state.partitions ?? {}))) { block.remove(); this.blocks.delete(number); }
-    const places = [...before].map(([number, from]) => [this.blocks.get(number), from, this.blocks.get(number)?.getBoundingClientRect()]);
-    for (const place of places) this.slide(...place); // all are read first: each animation would cost a layout
     if (!this.list.querySelector(".block[tabindex='0']")) this.list.querySelector(".block")?.setAttribute("tabindex", "0");
   }
   drawReplica(name, state, rate, held, mu, top) {
@@ -55,40 +61,34 @@ class Lanes {
     lane.children[2].style.setProperty("--mu", `${100 / top}%`);
     lane.setAttribute("aria-label", `${name}: ${phase}, ${number(100 * rate / mu)} % of its service rate, ${held} partitions`);
   }
-  drawBlock(key, [owner, rate, lag, age], state, mu, top, tall) {
+  // bottom, height: in px. Returns whether the block slides.
+  drawBlock(key, [owner, rate, lag, age], state, bottom, height, places) {
     const stack = this.replicas.get(owner)?.children[2];
     let block = this.blocks.get(key);
     if (!block) {
       block = make("button", "block calm");
-      Object.assign(block, { type: "button", tabIndex: -1 });
+      Object.assign(block, { type: "button", tabIndex: -1, ariaPressed: "false" });
       block.dataset.partition = key;
-      block.setAttribute("aria-pressed", "false");
       this.blocks.set(key, block);
     }
     if (!stack) block.remove();
-    else if (block.parentElement !== stack) {
-      const next = [...stack.children].find(other => +other.dataset.partition > +key);
-      stack.insertBefore(block, next ?? null);
-    }
+    else if (block.parentElement !== stack) stack.insertBefore(block, [...stack.children].find(other => +other.dataset.partition > +key) ?? null);
     const shade = shadeOf(age, state.target_s);
     for (const name of SHADES) block.classList.toggle(name, name === shade);
-    const height = tall * rate / mu / top - GAP_PX;
-    block.style.setProperty("--h", `${Math.max(2, height).toFixed(1)}px`);
-    block.style.fontSize = `${Math.min(11.5, height - 1).toFixed(1)}px`;
+    Object.assign(block.style, { bottom: `${bottom.toFixed(1)}px`, height: `${height.toFixed(1)}px`, fontSize: `${Math.min(11.5, height - 1).toFixed(1)}px` });
     setText(block, height < 8 ? "" : `p${key} ${number(rate)}`);
-    block.setAttribute("aria-label", `partition ${key} of ${owner || "no replica"}: ${number(rate)} events/s, ${lag} waiting${age ? `, the oldest for ${number(age)} ms` : ""}`);
-    block.title = block.getAttribute("aria-label");
-    if (this.owner[key] !== undefined && this.owner[key] !== owner) {
+    block.title = block.ariaLabel = `partition ${key} of ${owner || "no replica"}: ${number(rate)} events/s, ${lag} waiting${age ? `, the oldest for ${number(age)} ms` : ""}`;
+    const { owner: before = owner, bottom: below } = block, from = places.get(before), to = places.get(owner);
+    Object.assign(block, { owner, bottom });
+    if (before !== owner) {
       block.classList.add("flash");
       setTimeout(() => block.classList.remove("flash"), Math.max(900, state.pause_ms ?? 0));
     }
-    this.owner[key] = owner;
-  }
-  slide(block, from, to) {
-    if (!block?.isConnected || !from.width) return;
-    const dx = from.left - to.left, dy = from.top - to.top;
-    if (Math.abs(dx) + Math.abs(dy) > 1)
-      block.animate([{ transform: `translate(${dx}px, ${dy}px)` }, { transform: "none" }], { duration: SLIDE_MS, easing: "cubic-bezier(.3, 0, .2, 1)" });
+    if (below === undefined || !from || !to) return false;
+    const dx = from.left - to.left, dy = from.bottom - below - (to.bottom - bottom);
+    if (before === owner && !block.closest(".many") || Math.abs(dx) + Math.abs(dy) < 1) return false; // a style's transition moves it
+    block.animate([{ transform: `translate(${dx}px, ${dy}px)` }, { transform: "none" }], { duration: SLIDE_MS, easing: "cubic-bezier(.3, 0, .2, 1)" });
+    return true;
   }
   drawStrip(partitions, names, { target_s }) {
     if (!this.strip) {

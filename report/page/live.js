@@ -1,6 +1,6 @@
 const config = JSON.parse(document.getElementById("config").textContent);
 const $ = id => document.getElementById(id);
-const KEPT_FRAMES = 7200, WINDOW_S = 60, AGAIN_MS = 3000;
+const KEPT_FRAMES = 7200, WINDOW_S = 60, AGAIN_MS = 3000, WORK_MS = 4;
 // Texts come from records. They are set as text, never as HTML.
 const make = (tag, name, text) => {
   const element = document.createElement(tag);
@@ -9,7 +9,8 @@ const make = (tag, name, text) => {
   return element;
 };
 const setText = (element, text) => { if (element.textContent !== text) element.textContent = text; };
-const number = (value, digits = 0) => value.toLocaleString("en", { maximumFractionDigits: digits });
+const formats = [0, 1].map(digits => new Intl.NumberFormat("en", { maximumFractionDigits: digits })); // each takes 50 µs to make
+const number = (value, digits = 0) => formats[digits].format(value);
 const percent = share => `${(Math.floor(share * 1e5) / 1e3).toLocaleString("en")} %`; // never rounded up to 100 %
 const natural = new Intl.Collator("en", { numeric: true }).compare;
 
@@ -34,6 +35,7 @@ class Run {
   restart(state) {
     Object.assign(this, { frames: [], base: {}, state: {}, at: -1, costs: [], start_us: undefined });
     this.push(state);
+    this.seek(Infinity); // a panel may be drawn before the next seek
   }
   push(patch) {
     this.start_us = patch.start_us ?? this.start_us;
@@ -138,7 +140,7 @@ function drawStages(now) {
   if ($("stages").style.getPropertyValue("--beat") !== beat) $("stages").style.setProperty("--beat", rate ? beat : "1000s");
 }
 
-function drawCharts(now) {
+function* drawCharts(now) {
   const end = now.now_us / 1e6 - runs[0].origin, other = runs[1]?.state.latency ?? {}, shift = runs[1] ? runs[1].origin : 0;
   const ticks = Object.entries(now.ticks ?? {}).map(([ms, row]) => [ms / 1e3 - runs[0].origin, row]).sort((a, b) => a[0] - b[0]);
   const ahead = ticks.length && ticks.at(-1)[1].length > 5 ? ticks.at(-1)[1][8] : 0;
@@ -150,14 +152,17 @@ function drawCharts(now) {
   setText($("h-c"), isKnown ? "Latency, ms" : "Late events, % of each second");
   $("legend-latency").hidden = !isKnown;
   const late = row => row && row[3] ? Math.max(1, 100 * row[4] / row[3]) : null;
-  charted.latency.setData([at, ...isKnown ? [0, 1, 2].map(k => at.map(t => zero(own[t]?.[k]))) : [at.map(() => null), at.map(() => null), at.map(t => late(own[t]))], at.map(t => zero(second[t]?.[2]))]);
+  const show = (name, data) => charted[name].batch(() => charted[name].setData(data)); // drawn at once, not after the frame's steps
+  show("latency", [at, ...isKnown ? [0, 1, 2].map(k => at.map(t => zero(own[t]?.[k]))) : [at.map(() => null), at.map(() => null), at.map(t => late(own[t]))], at.map(t => zero(second[t]?.[2]))]);
+  yield;
   const points = ticks.filter(([, row]) => row.length > 5).map(([t, row]) => [t + row[8] / 2, row]), merged = new Map();
   for (const [t, row] of ticks) merged.set(t, [row[0], null, null, null]);
   for (const [t, row] of points) merged.set(t + 1e-6, [null, row[5], row[6], row[7]]);
   if (ahead) merged.set(ticks.at(-1)[0] + ahead, [null, ...ticks.at(-1)[1].slice(5, 8)]);
   const order = [...merged].sort((a, b) => a[0] - b[0]);
-  charted.arrivals.setData([order.map(one => one[0]), ...[0, 1, 2, 3].map(k => order.map(one => one[1][k]))]);
-  charted.replicas.setData([[...ticks.map(one => one[0]), end], ...[4, 2, 3].map(k => [...ticks.map(one => one[1][k]), ticks.at(-1)?.[1][k] ?? null])]);
+  show("arrivals", [order.map(one => one[0]), ...[0, 1, 2, 3].map(k => order.map(one => one[1][k]))]);
+  yield;
+  show("replicas", [[...ticks.map(one => one[0]), end], ...[4, 2, 3].map(k => [...ticks.map(one => one[1][k]), ticks.at(-1)?.[1][k] ?? null])]);
 }
 
 const WORDS = { up: "scale out", down: "scale in", reassign: "move partitions", "no-change": "no change" };
@@ -199,34 +204,38 @@ function drawPartition(now) {
   setText($("partition"), `partition ${selected}: ${row[0] || "no replica"}, ${number(row[1], 1)} events/s, ${row[2]} waiting; moved: ${moves.join(", ") || "not in the listed decisions"}`);
 }
 
-let isDue = false;
-function draw() {
-  if (isDue) return;
-  isDue = true;
-  requestAnimationFrame(() => {
-    isDue = false;
-    for (const run of runs) run.seek(mode === "live" ? run.last : cursor);
-    if (mode === "live") cursor = runs[0].last;
-    const now = state();
-    if (!now.now_us) return;
-    runs.forEach(run => {
-      const { done = 0, in_time = 0, policy = "", cost_s = 0 } = run.state;
-      run.lanes.draw(run.state, runs.length > 1 ? `${policy}: ${done ? percent(in_time / done) : "–"} in time, ${number(cost_s / 60, 1)} replica-minutes` : "");
-    });
-    drawHead(now);
-    drawStages(now);
-    drawCharts(now);
-    drawCosts(runs[0]);
-    drawDecisions(now);
-    drawPartition(now);
-    globalThis.drawControls?.(now);
-    Object.assign($("scrub"), { min: runs[0].first, max: Math.max(runs[0].first, runs[0].last), value: cursor });
-    $("scrub").setAttribute("aria-valuetext", timeOf(cursor));
-    setText($("clock"), timeOf(cursor));
-    $("follow").hidden = !config.live || mode === "live";
-    setText($("play"), playing ? "▮▮" : "▶▏");
-    $("play").setAttribute("aria-label", playing ? "Pause" : "Play");
-  });
+// The panels are drawn one after the other, in as many frames as this takes: meanwhile blocks slide.
+function* drawPanels() {
+  for (const run of runs) run.seek(mode === "live" ? run.last : cursor);
+  if (mode === "live") cursor = runs[0].last;
+  const now = state();
+  if (!now.now_us) return;
+  for (const { state, lanes } of runs) {
+    const { done = 0, in_time = 0, policy = "", cost_s = 0 } = state;
+    yield* lanes.draw(state, runs.length > 1 ? `${policy}: ${done ? percent(in_time / done) : "–"} in time, ${number(cost_s / 60, 1)} replica-minutes` : "");
+  }
+  drawHead(now);
+  yield drawStages(now);
+  yield* drawCharts(now);
+  yield drawCosts(runs[0]);
+  yield drawDecisions(now);
+  drawPartition(now);
+  globalThis.drawControls?.(now);
+  Object.assign($("scrub"), { min: runs[0].first, max: Math.max(runs[0].first, runs[0].last), value: cursor, ariaValueText: timeOf(cursor) });
+  setText($("clock"), timeOf(cursor));
+  $("follow").hidden = !config.live || mode === "live";
+  setText($("play"), playing ? "▮▮" : "▶▏");
+  $("play").setAttribute("aria-label", playing ? "Pause" : "Play");
+}
+let steps, step, frame = 0, isDue = false;
+const draw = () => { isDue = true; frame ||= requestAnimationFrame(drawFrame); };
+function drawFrame() {
+  const end = performance.now() + WORK_MS;
+  frame = 0;
+  if (!steps) [steps, isDue] = [drawPanels(), false];
+  do step = steps.next(); while (!step.done && !step.value && performance.now() < end);
+  if (step.done) steps = undefined;
+  if (steps || isDue) frame = requestAnimationFrame(drawFrame);
 }
 
 // Time: follow the live run, or replay.

@@ -43,9 +43,13 @@ requestAnimationFrame(next);
 """
 TEXTS = "return [...document.querySelectorAll('#decisions summary')].map(one => one.textContent).join()"
 COUNT_SLIDES = """
-window.slid = [];
+window.slid = {};
 const animate = Element.prototype.animate;
-Element.prototype.animate = function (...rest) { slid.push(this.dataset.partition); return animate.apply(this, rest); };
+Element.prototype.animate = function (frames, ...rest) {
+  const { left, bottom } = this.getBoundingClientRect(), { e, f } = new DOMMatrix(frames[0].transform);
+  slid[this.dataset.partition] = [left + e, bottom + f];
+  return animate.call(this, frames, ...rest);
+};
 """
 SCRUB = "const at = document.getElementById('scrub'); at.value = arguments[0]; at.dispatchEvent(new Event('input'))"
 
@@ -107,15 +111,17 @@ def test_each_block_lies_in_the_replica_of_the_newest_plan_and_the_page_is_acces
         assert {address.rpartition("/")[2] for address in fetched if not address.startswith("data:")} <= {"events"}
 
 
-def test_a_moved_block_slides(browser: Any) -> None:
+def test_a_moved_block_slides_from_its_old_place(browser: Any) -> None:
     story = Story()
     with shown(browser, story.serve()):
         motion = {"name": "prefers-reduced-motion", "value": "no-preference"}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
         wait(browser, lambda: owners(browser) == story.owners)
+        old = browser.find_element(By.CSS_SELECTOR, ".block[data-partition='3']").rect
         browser.execute_script(COUNT_SLIDES)
         story.plan_for(story.owners | {3: "payment-1"})
         wait(browser, lambda: "3" in browser.execute_script("return window.slid"))
+        assert browser.execute_script("return slid[3]") == pytest.approx([old["x"], old["y"] + old["height"]], abs=1.5)
 
 
 def test_frames_are_drawn_while_many_partitions_move(browser: Any, request: Any) -> None:

@@ -20,6 +20,7 @@ from contracts.settings import setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, KeyedTopics, qualified
 from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking, poll_limit
 from services.common.pacing import PATIENCE_S, PacedFetcher
+from services.consumer.connections import Client
 
 SESSION_S: Final = 6.0
 HEARTBEAT_S: Final = 1.0
@@ -121,6 +122,7 @@ class _ConsumerTask(AIOKafkaConsumerThread):  # type: ignore[misc]
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
+        Client.adopt(consumer._client)
         # The consumer reads these when it starts, which is later.
         consumer._fetch_max_bytes = MAX_POLL_BYTES
         consumer._isolation_level = "read_committed"  # skip output of aborted transactions of Payment
@@ -166,6 +168,7 @@ class _Consumer(Consumer):  # type: ignore[misc]
 class _Producer(Producer):  # type: ignore[misc]
     def _new_producer(self, transactional_id: str | None = None) -> aiokafka.AIOKafkaProducer:
         producer = super()._new_producer(transactional_id=transactional_id)
+        Client.adopt(producer.client)
         send, may_write = producer.client.send, self.transport.may_write
 
         async def send_if_allowed(node_id: int, request: Any, **options: Any) -> Any:

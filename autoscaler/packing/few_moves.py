@@ -51,7 +51,9 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
             room[owner] -= sizes[partition]
             held[owner] += 1
     _make_room(sizes, order, placed, capacities, room, held)
-    in_use, empty, fits = (closed == 0) & (held > 0), np.flatnonzero((closed == 0) & (held == 0)), True
+    in_use = (closed == 0) & (held > 0)
+    empty = np.flatnonzero((closed == 0) & (held == 0))
+    fits = True
     for partition in order:
         if placed[partition] >= 0:
             continue
@@ -194,8 +196,11 @@ def add_plans(
             for slack in SLACKS:
                 capacities = level * (1.001 + slack) * rates[: end - partitions] / rates[-1]
                 placed, in_use = place_on(count, load, order, weights, owners, capacities)
-                made[found, :partitions], made[found, partitions:end], made[found, end:-1] = placed, in_use, 0
-                made[found, -1], is_new = count, True
+                made[found, :partitions] = placed
+                made[found, partitions:end] = in_use
+                made[found, end:-1] = 0
+                made[found, -1] = count
+                is_new = True
                 for row in made[:found]:
                     is_new &= row[-1] != count or (row != made[found]).any()
                 found += is_new

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka_helpers import wait_for
@@ -38,10 +39,15 @@ def test_a_custom_consumer_is_scaled_as_pods(reader: Reader, deployed: Deployed)
         done = reader.type(line)
         assert done.returncode == 0, done.stderr
     wait_for(lambda: deployed.get("lease", "autoscaler")["spec"].get("holderIdentity"), "one leads")
-    most = reader.scaled(reader.start("\n".join(forward)))
-    replicas = deployed.pods("payment")
-    assert replicas
-    assert {one["metadata"]["annotations"]["tailpack/replica"] for one in replicas} <= set(most)
+    reader.scaled(reader.start("\n".join(forward)))
+
+    def planned() -> list[dict[str, Any]]:
+        """Return the pods once they are exactly the replicas of the plan in force."""
+        plan, replicas = set(reader.plan()), deployed.pods("payment")
+        names = {one["metadata"]["annotations"]["tailpack/replica"] for one in replicas}
+        return replicas if names == plan else []
+
+    replicas = wait_for(planned, "the pods are those of the plan")
     logs = [deployed.kubectl("logs", one["metadata"]["name"]) for one in replicas]
     assert any(b"hello name-" in log for log in logs)
     assert {one["metadata"]["labels"]["app"] for one in deployed.pods()} == {"kafka", "autoscaler", "payment"}

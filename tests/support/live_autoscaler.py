@@ -96,6 +96,7 @@ class Autoscaler:
             env=environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])} | self.more,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # Ctrl-C is for the caller, who ends it
         )
 
     def signal(self, number: signal.Signals) -> None:

@@ -2,11 +2,13 @@
 
 A load of 150 payments/s is served while the plan changes at random each ten seconds, and an operator pauses the
 autoscaler for some seconds of each minute. The exit status is 1 if anything grows, or if fewer than 99.9 % are in time.
+Ctrl-C ends the load early; what was measured is judged.
 """
 
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -30,6 +32,9 @@ MORE_MIB, MORE_SHARE, MORE_FILES = 4.0, 0.05, 4
 """Growth of a process from the first third of its samples to the last that is within their noise."""
 IN_TIME = 0.999
 
+Sample = tuple[float, float, int]
+"""Seconds since the load began, MiB of memory, and file descriptors of a process."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
@@ -41,7 +46,7 @@ def main() -> int:
             result = soak(broker.start(), Path(folder), 60 * minutes)
         finally:
             broker.stop()
-    sys.stdout.write(json.dumps({"minutes": minutes, **result}, indent=1) + "\n")
+    sys.stdout.write(json.dumps(result, indent=1) + "\n")
     return 1 if result["problems"] else 0
 
 
@@ -50,7 +55,7 @@ def soak(kafka: str, folder: Path, seconds: float) -> dict[str, object]:
     create_topics(kafka, namespace, PARTITIONS, 1)
     environ = os.environ | {"TAILPACK_BOOTSTRAP_SERVERS": kafka, "TAILPACK_NAMESPACE": namespace}
     policy = str(Path(__file__).with_name("soak_policy.py"))
-    samples: dict[str, list[tuple[float, float, int]]] = {}
+    samples: dict[str, list[Sample]] = {}
     pauses = 0
     with Autoscaler(
         kafka, namespace, folder / "state", policy=policy, partitions=PARTITIONS, replica_module="services.payment"
@@ -59,26 +64,30 @@ def soak(kafka: str, folder: Path, seconds: float) -> dict[str, object]:
         assert auto.process is not None
         with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
             began_s = time.monotonic()
-            while (now_s := time.monotonic() - began_s) < seconds:
+            stopped: list[int] = []
+            signal.signal(signal.SIGINT, lambda number, _: stopped.append(number))
+            while (now_s := time.monotonic() - began_s) < seconds and not stopped:
                 for name, pid in {"autoscaler": auto.process.pid, **auto.pids()}.items():
                     if found := _sample(pid):
-                        samples.setdefault(f"{name} {pid}", []).append((now_s / seconds, *found))
+                        samples.setdefault(f"{name} {pid}", []).append((now_s, *found))
                 if now_s > (pauses + 1) * PAUSE_EVERY_S:
                     pauses += 1
+                    sizes = ", ".join(
+                        f"{one} {rows[-1][1]:.0f} MiB" for one, rows in _throughout(samples, now_s).items()
+                    )
+                    sys.stderr.write(f"minute {pauses} of {seconds / 60:.0f}: {len(load.orders)} events; {sizes}\n")
                     words = ("pause", "--for", f"{PAUSE_S:.0f}s", "--reason", "soak")
                     assert tailpack(*words, deadline_s=60, environ=environ).returncode == 0
                 time.sleep(max(0.0, SAMPLE_S - (time.monotonic() - began_s - now_s)))
-        settled = wait_for(lambda: _settled(load), "all events", deadline_s=120)
+        settled = wait_for(lambda: _settled(load), "all events", deadline_s=300, every_s=5)
         plans = len(auto.plans())
     in_time = sum((one.done_us or 0) - one.intended_us <= TARGET_US for one in settled.values()) / len(load.orders)
-    growth = {
-        name: _growth(rows) for name, rows in samples.items() if rows[0][0] < WARM_UP and rows[-1][0] > 1 - WARM_UP
-    }
+    growth = {name: _growth(rows, WARM_UP * now_s) for name, rows in _throughout(samples, now_s).items()}
     problems = [f"{name}: {what}" for name, of in growth.items() for what in _problems(of)]
     problems += [f"{in_time:.4%} in time"] if in_time < IN_TIME else []
     return {
-        "events": len(load.orders), "in_time": in_time, "plans": plans, "pauses": pauses, "processes": len(samples),
-        "growth": growth, "problems": problems,
+        "minutes": round(now_s / 60, 1), "events": len(load.orders), "in_time": in_time, "plans": plans,
+        "pauses": pauses, "processes": len(samples), "growth": growth, "problems": problems,
     }  # fmt: skip
 
 
@@ -96,9 +105,18 @@ def _sample(pid: int) -> tuple[float, int] | None:
         return None
 
 
-def _growth(rows: list[tuple[float, float, int]]) -> dict[str, tuple[float, float]]:
-    """Return the medians of the first and the last third after the warm-up: MiB, and file descriptors."""
-    rows = [row for row in rows if row[0] >= WARM_UP]
+def _throughout(samples: dict[str, list[Sample]], until_s: float) -> dict[str, list[Sample]]:
+    """Return the samples of the processes that ran from the warm-up on."""
+    return {
+        name: rows
+        for name, rows in samples.items()
+        if rows[0][0] < WARM_UP * until_s and rows[-1][0] > (1 - WARM_UP) * until_s
+    }
+
+
+def _growth(rows: list[Sample], from_s: float) -> dict[str, tuple[float, float]]:
+    """Return the medians of the first and the last third after `from_s`: MiB, and file descriptors."""
+    rows = [row for row in rows if row[0] >= from_s]
     third = max(1, len(rows) // 3)
     return {
         name: (round(median(row[at] for row in rows[:third]), 1), round(median(row[at] for row in rows[-third:]), 1))

@@ -1,14 +1,11 @@
 """The report job on a run with each kind of error, and on input that it must refuse."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 from kafka_helpers import create_topics, produce, read_all
 from published_runs import PARTITIONS, MadeUpRun, made_up_run, publish, run_info
-from spark_helpers import SPARK, spark
 from stored_runs import STARTED_US, stored_run
 
 from contracts.connection import Connection
@@ -18,26 +15,13 @@ from contracts.plan import plan_key
 from contracts.topics import PAYMENT_GROUP, Topic, qualified
 from report import ReportError
 from report.result import Effects, Result
-from report.run_info import EVENTS, RunInfo
-from report.spark import Task, job
+from report.run_info import RunInfo
+from report.spark import Task
 from report.spark.job import report_run
-from report.topics import RunReader
-from tailpack.local.broker import Broker
 from tailpack.report_job import write_report
 
-pytestmark = [pytest.mark.kafka, *SPARK]
+pytestmark = pytest.mark.kafka
 LOST, SETTLED_TWICE, SHIPPED_TWICE, NEVER_NOTIFIED, REFUSED = 11, 22, 33, 44, 55
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from spark(tmp_path_factory.mktemp("spark"))
-
-
-@pytest.fixture(params=["", "local[2]"])
-def master(request: pytest.FixtureRequest) -> str:
-    """In this process, and by Spark."""
-    return str(request.param)
 
 
 def copies(topic: Topic, k: int) -> int:
@@ -94,10 +78,10 @@ def journal() -> list[object]:
     ]  # fmt: skip
 
 
-def test_each_event_of_a_damaged_run_is_counted(kafka: str, namespace: str, tmp_path: Path, master: str) -> None:
+def test_each_event_of_a_damaged_run_is_counted(kafka: str, namespace: str, tmp_path: Path) -> None:
     damaged_run(kafka, namespace, tmp_path)
 
-    result = report_run(tmp_path, master)
+    result = report_run(tmp_path, "")
 
     assert (result.events, result.lost, result.refused, result.dead_letters) == (99, 1, 1, 1)
     assert result.effects == Effects(orders=99, exactly_once=96, missing=2, doubled=1)
@@ -115,25 +99,25 @@ def test_each_event_of_a_damaged_run_is_counted(kafka: str, namespace: str, tmp_
 
     away = msgspec.structs.replace(RunInfo.load(tmp_path), bootstrap_servers="127.0.0.1:1")
     away.save(tmp_path)
-    assert report_run(tmp_path, master) == result, "the Parquet files give the same result without the broker"
+    assert report_run(tmp_path, "") == result, "the Parquet files give the same result without the broker"
 
 
-def test_invalid_input_is_refused_in_one_line(kafka: str, namespace: str, tmp_path: Path, master: str) -> None:
+def test_invalid_input_is_refused_in_one_line(kafka: str, namespace: str, tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"run\.json: No such file"):
-        report_run(tmp_path, master)
+        report_run(tmp_path, "")
 
     (tmp_path / "run.json").write_text('{"run": "half')
     with pytest.raises(ReportError, match=r"run\.json: not a valid run description"):
-        report_run(tmp_path, master)
+        report_run(tmp_path, "")
 
     run = run_info(Connection(bootstrap_servers=kafka, namespace=namespace), made_up_run(9, 9.0, 0, 1), pipeline=True)
     run.save(tmp_path)
     with pytest.raises(ReportError, match="no such topic"):
-        report_run(tmp_path, master)
+        report_run(tmp_path, "")
 
     msgspec.structs.replace(run, started_us=None).save(tmp_path)
     with pytest.raises(ReportError, match="the load never started"):
-        report_run(tmp_path, master)
+        report_run(tmp_path, "")
 
 
 def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> None:
@@ -149,6 +133,7 @@ def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> No
         report_run(tmp_path / "half", "")
 
 
+@pytest.mark.spark
 def test_the_job_of_a_large_run_gives_the_same_report(tmp_path: Path) -> None:
     stored_run(tmp_path)
     expected = report_run(tmp_path, "")
@@ -165,25 +150,3 @@ def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:
         report_run(tmp_path, "")
 
     assert not [place for place in tmp_path.iterdir() if place.name.startswith("result.json")]
-
-
-def test_a_kafka_outage_during_the_read_leaves_no_partial_files(
-    private_broker: Broker, namespace: str, tmp_path: Path, master: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    address = str(private_broker.address())
-    connection = Connection(bootstrap_servers=address, namespace=namespace)
-    run = made_up_run(10, 10.0, STARTED_US, 1)
-    create_topics(address, namespace, PARTITIONS)
-    publish(connection, run, pipeline=False)
-    run_info(connection, run, pipeline=False).save(tmp_path)
-
-    def stopping(write: Any) -> Any:
-        return lambda *arguments, **more: [private_broker.stop(), write(*arguments, **more)][1]
-
-    monkeypatch.setattr(job, "write_events", stopping(job.write_events))
-    monkeypatch.setattr(RunReader, "write_events", stopping(RunReader.write_events))
-    with pytest.raises(ReportError, match=r"could not read the run|does not answer") as refused:
-        report_run(tmp_path, master)
-
-    assert "\n" not in str(refused.value)
-    assert not [place for place in tmp_path.iterdir() if place.name.startswith((EVENTS, "result.json"))]

@@ -18,11 +18,13 @@ from bench.simulation.sent_events import build_events
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.topics import Topic
-from report import columns
+from report import ReportError, columns
 from report.result import Result
 from report.run_info import EVENTS, JOURNAL, RUN_FILE
+from report.spark import job
 from report.spark.job import report_run
-from report.topics import report_here
+from report.topics import RunReader, report_here
+from tailpack.local.broker import Broker
 from tailpack.provenance import describe_simulated
 
 pytestmark = [pytest.mark.kafka, *SPARK, pytest.mark.long, pytest.mark.timeout(600)]
@@ -35,11 +37,12 @@ def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def live(kafka: str, namespace: str, folder: Path) -> None:
-    """A pipeline run in its topics, with a lost order, a doubled payment and a death; one event in six is late."""
+    """A pipeline run in its topics: a lost order, doubled and missing effects, a death; one event in six is late."""
     connection = Connection(bootstrap_servers=kafka, namespace=namespace)
     run = made_up_run(3_000, rate=180.0, started_us=STARTED_US, seed=3)
     create_topics(kafka, namespace, PARTITIONS)
-    copies = {(Topic.PAYMENTS_SETTLED, 7): 2, **dict.fromkeys(((topic, 9) for topic in list(Topic)[2:]), 0)}
+    copies = {(Topic.PAYMENTS_SETTLED, 7): 2, (Topic.SHIPMENTS_SCHEDULED, 33): 2, (Topic.NOTIFICATIONS_SENT, 44): 0}
+    copies |= dict.fromkeys(((topic, 9) for topic in list(Topic)[2:]), 0)
     publish(connection, run, pipeline=True, copies=lambda topic, k: copies.get((topic, k), 1))
     changes = [(-3, 0, ReplicaChange.REQUESTED), (-2, 0, ReplicaChange.READY), (5, 1, ReplicaChange.DIED)]
     entries = [
@@ -77,3 +80,26 @@ def test_the_report_without_spark_equals_the_report_with_spark(
     assert here.tail is not None
     assert here.events > here.tail.late > 100, "a run without late events would test nothing"
     assert {path.name for path in tmp_path.iterdir()} == {RUN_FILE, EVENTS, JOURNAL, "result.json", "spark.log"}
+
+
+@pytest.mark.parametrize("master", ["", "local[2]"])
+def test_a_kafka_outage_during_the_read_leaves_no_partial_files(
+    private_broker: Broker, namespace: str, tmp_path: Path, master: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = str(private_broker.address())
+    connection = Connection(bootstrap_servers=address, namespace=namespace)
+    run = made_up_run(10, 10.0, STARTED_US, 1)
+    create_topics(address, namespace, PARTITIONS)
+    publish(connection, run, pipeline=False)
+    run_info(connection, run, pipeline=False).save(tmp_path)
+
+    def stopping(write: Any) -> Any:
+        return lambda *arguments, **more: [private_broker.stop(), write(*arguments, **more)][1]
+
+    monkeypatch.setattr(job, "write_events", stopping(job.write_events))
+    monkeypatch.setattr(RunReader, "write_events", stopping(RunReader.write_events))
+    with pytest.raises(ReportError, match=r"could not read the run|does not answer") as refused:
+        report_run(tmp_path, master)
+
+    assert "\n" not in str(refused.value)
+    assert not [place for place in tmp_path.iterdir() if place.name.startswith((EVENTS, "result.json"))]

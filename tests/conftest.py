@@ -24,7 +24,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         yield broker.start()
     finally:
-        broker.stop()
+        broker.kill()  # its data go too: a clean stop would only take time
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def private_broker(tmp_path: "pytest.TempPathFactory") -> Iterator[Broker]:
     try:
         yield broker
     finally:
-        broker.stop()
+        broker.kill()
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield started
     finally:
         for node in started.nodes:
-            started.kill(node)  # its data go too: a clean stop would only take time
+            started.kill(node)
 
 
 @pytest.fixture

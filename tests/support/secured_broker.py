@@ -89,7 +89,7 @@ def secured_kafka(folder: Path, *, prefix: str, is_planned: bool = False) -> Ite
         _grant(admin, prefix)
         yield SecuredKafka(f"127.0.0.1:{port}", ca, folder, plain)
     finally:
-        broker.stop()
+        broker.kill()
 
 
 def _add_user(admin: AdminClient, user: str) -> None:

@@ -42,13 +42,8 @@ def planning(group: ForeignGroup, session_s: float = 6.0, connection: Connection
         planner.close(leave=False)
 
 
-@pytest.mark.parametrize(
-    ("client", "plans"),
-    [
-        ("java", 50),
-        *(pytest.param(*one, marks=pytest.mark.long) for one in (("librdkafka", 200), ("java", 200), ("franz-go", 50))),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("client", "plans"), [("librdkafka", 200), ("java", 200), ("franz-go", 50)])
 def test_brokers_follow_every_plan_and_consumers_serve_every_event(client, plans, planned_kafka, namespace, tmp_path):
     draw = random.Random(1)
     with ForeignGroup(planned_kafka, namespace, tmp_path / "group", client, "consumer") as group:

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 @pytest.mark.parametrize(
     ("kind", "plans"),
     [
-        *((f"{client} {name}", 50) for client in ("librdkafka", "java") for name in ("range", "cooperative-sticky")),
+        *((f"{client} cooperative-sticky", 30) for client in ("librdkafka", "java")),
         *(
             pytest.param(f"{client} range", 200, marks=pytest.mark.long)
             for client in ("librdkafka", "java", "franz-go")

@@ -78,7 +78,7 @@ def pages(suite: str = "") -> list[Path]:
 
 def clone(folder: Path) -> Path:
     """Copy the checkout, so that a page can write into it; its environment is a link."""
-    left_out = shutil.ignore_patterns(".git", ".venv", "out", "*_cache", "__pycache__", ".hypothesis")
+    left_out = shutil.ignore_patterns(".git", ".venv", "out", "*_cache", ".hypothesis")
     shutil.copytree(ROOT, folder, symlinks=True, ignore=left_out)
     (folder / ".venv").symlink_to(ROOT / ".venv")
     return folder

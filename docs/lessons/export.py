@@ -21,10 +21,13 @@ TEXT_KINDS = ("text/markdown", "text/html", "text/plain")
 MOST_AT_ONCE = 2
 
 
-def export(lesson: Path) -> None:
-    """Execute a lesson, and write its notebook and its page beside it. Raises RuntimeError if a cell fails."""
+def export(lesson: Path, outputs: str = "--include-outputs") -> None:
+    """Execute a lesson, and write its notebook and its page beside it. Raises RuntimeError if a cell fails.
+
+    outputs: with "--no-include-outputs" nothing is executed.
+    """
     target = lesson.with_suffix(".ipynb")
-    command = [sys.executable, "-m", "marimo", "-q", "export", "ipynb", "--include-outputs", "-f", lesson.name]
+    command = [sys.executable, "-m", "marimo", "-q", "export", "ipynb", outputs, "-f", lesson.name]
     ended = subprocess.run(
         [*command, "-o", target.name], cwd=lesson.parent, capture_output=True, text=True, check=False
     )

@@ -5,7 +5,6 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shutil import which
@@ -60,9 +59,13 @@ class Exporter(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None: ...
 
 
-@contextmanager
-def scraped(folder: Path) -> Iterator[str]:
-    """Run Prometheus, which scrapes the exporter each second; yield its address once the exporter began."""
+@pytest.fixture(scope="module", autouse=True)
+def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a Prometheus, which scrapes the exporter each second while the first test runs. "": there is none."""
+    if not which("prometheus"):
+        yield ""
+        return
+    folder = tmp_path_factory.mktemp("prometheus")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
     Thread(target=server.serve_forever, daemon=True).start()
     target = f"127.0.0.1:{server.server_port}"
@@ -81,6 +84,7 @@ def scraped(folder: Path) -> Iterator[str]:
         with urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=DEADLINE_S) as answer:
             return bool(answer.status == 200)
 
+    Exporter.began_s = time.time()
     try:
         wait_for(lambda: _quietly(ready), "Prometheus")
         yield url
@@ -96,32 +100,6 @@ def _quietly(check: Any) -> bool:
         return bool(check())
     except OSError:
         return False
-
-
-@pytest.mark.skipif(not which("prometheus"), reason="Prometheus is not installed")
-def test_a_real_prometheus_gives_traffic_service_time_resets_and_gaps(tmp_path: Path) -> None:
-    Exporter.began_s = time.time()
-    with scraped(tmp_path) as url:
-        wait_for(lambda: time.time() >= Exporter.began_s + END_S, "a minute of scrapes", deadline_s=2 * END_S)
-        asked = Range(url=url, end_s=Exporter.began_s + END_S, duration_s=END_S, step_s=5)
-        path = tmp_path / "orders.parquet"
-        query = 'sum by (partition) (rate(kafka_topic_partition_current_offset{topic="orders"}[5s]))'
-        (missing,) = import_rates(asked, query, path)
-        counts = read_trace(path).counts
-        before, gap = counts[20 : RESET_S - 5], counts[GAP_S[0] + 5 : GAP_S[1] - 5]
-        assert before.mean(axis=0) == pytest.approx(RATES, rel=0.1)
-        assert not gap.any(), "a gap is not filled"
-        assert re.fullmatch(r"\d+ of 36 samples are missing, first partition .* they count as no events", missing)
-        notes = import_rates(asked, "", path, topic="orders")
-        assert "the offsets went back 2 times, in partitions 0, 1" in notes[-1]
-        assert service_rate(asked, "orders", "shipping") == pytest.approx(SERVED, rel=0.1)
-        for wrong, reason in {
-            f"{query} * NaN": "has no sample",
-            "sum by (partition) (rate(kafka_topic[5s]))": "has no sample",
-            "sum by (partition) (rate(": "refuses the query",
-        }.items():
-            with pytest.raises(InvalidSettingsError, match=reason):
-                import_rates(asked, wrong, path)
 
 
 @pytest.mark.kafka
@@ -140,3 +118,27 @@ def test_a_topic_is_recorded_and_its_group_shows_the_service_time(
         assert 0.01 <= shown["service_time_s"] < 0.03, "10 ms of work for each event, and the client's own time"
     with pytest.raises(TailpackError, match=r"no members .*; give a number"):
         command_line.run(*words)
+
+
+@pytest.mark.skipif(not which("prometheus"), reason="Prometheus is not installed")
+def test_a_real_prometheus_gives_traffic_service_time_resets_and_gaps(scraped: str, tmp_path: Path) -> None:
+    wait_for(lambda: time.time() >= Exporter.began_s + END_S, "a minute of scrapes", deadline_s=2 * END_S)
+    asked = Range(url=scraped, end_s=Exporter.began_s + END_S, duration_s=END_S, step_s=5)
+    path = tmp_path / "orders.parquet"
+    query = 'sum by (partition) (rate(kafka_topic_partition_current_offset{topic="orders"}[5s]))'
+    (missing,) = import_rates(asked, query, path)
+    counts = read_trace(path).counts
+    before, gap = counts[20 : RESET_S - 5], counts[GAP_S[0] + 5 : GAP_S[1] - 5]
+    assert before.mean(axis=0) == pytest.approx(RATES, rel=0.1)
+    assert not gap.any(), "a gap is not filled"
+    assert re.fullmatch(r"\d+ of 36 samples are missing, first partition .* they count as no events", missing)
+    notes = import_rates(asked, "", path, topic="orders")
+    assert "the offsets went back 2 times, in partitions 0, 1" in notes[-1]
+    assert service_rate(asked, "orders", "shipping") == pytest.approx(SERVED, rel=0.1)
+    for wrong, reason in {
+        f"{query} * NaN": "has no sample",
+        "sum by (partition) (rate(kafka_topic[5s]))": "has no sample",
+        "sum by (partition) (rate(": "refuses the query",
+    }.items():
+        with pytest.raises(InvalidSettingsError, match=reason):
+            import_rates(asked, wrong, path)

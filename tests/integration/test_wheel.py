@@ -27,12 +27,12 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     subprocess.run(build, check=True, timeout=INSTALL_S)
     (wheel,) = folder.glob("tailpack-*.whl")
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=INSTALL_S)
-    install = [folder / "venv/bin/python", *pip, "install", "-q", f"{wheel}[load,bench]"]
+    install = [folder / "venv/bin/python", *pip, "install", "-q", "--no-compile", f"{wheel}[load,bench]"]
     subprocess.run(install, env=own, check=True, timeout=INSTALL_S)
     return own | {"PATH": f"{folder / 'venv/bin'}:{own['PATH']}"}
 
 
-def test_the_wheel_simulates_backtests_and_explains_without_a_clone(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_the_wheel_simulates_and_explains_without_a_clone(tmp_path: Path, environ: dict[str, str]) -> None:
     def command(*words: str) -> str:
         found = which(words[0], path=environ["PATH"])
         done = subprocess.run(
@@ -46,14 +46,8 @@ def test_the_wheel_simulates_backtests_and_explains_without_a_clone(tmp_path: Pa
         return command("tailpack", *words)
 
     assert tailpack("--version").startswith("tailpack ")
-    assert "w1-skew9" in tailpack("list", "scenarios")
-    assert json.loads(tailpack("simulate", "w1", "--duration", "30s", "--json"))["events"]
-    tailpack("simulate", "w1", "--duration", "30s", "--out", "run")
+    assert json.loads(tailpack("simulate", "w1", "--duration", "30s", "--out", "run", "--json"))["events"]
     assert "no change" in tailpack("explain", "all", "--run", "run")
-    (tmp_path / "counts.csv").write_text("second,p0,p1\n" + "\n".join(f"{second},90,60" for second in range(60)) + "\n")
-    backtest = ["backtest", "--trace", "counts.csv", "--current", "static 2", "--service-time", "5ms", "--json"]
-    assert json.loads(tailpack(*backtest))["lines"]
-    assert "KAFKA" in tailpack("kafka", "start", "--help").upper()
     assert str(ROOT) not in command("python", "-c", "import tailpack; print(tailpack.__file__)")
 
 

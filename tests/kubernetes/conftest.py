@@ -12,8 +12,8 @@ from pod_nursery import Pods
 from pods import ROOT, Deployed
 
 KAFKA = "apache/kafka:4.3.1"
-REGISTRY = "localhost"
-"""Prefix of the images that are loaded into the cluster without a registry."""
+REGISTRY = "docker.io/library"
+"""Prefix of images without a registry: those that are loaded into the cluster are also tailpack:0.1.0 of the guides."""
 HOW = "no Kubernetes: set KUBECONFIG to a cluster that has the images and KEDA, or have ../shared/tools/cluster"
 
 

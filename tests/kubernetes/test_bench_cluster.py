@@ -85,7 +85,8 @@ def overlay(folder: Path, *resources: dict, **settings: str) -> Path:
     return folder
 
 
-def test_unreachable_brokers_are_named(kubernetes: str, tmp_path: Path) -> None:
+def test_unreachable_brokers_are_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "STUCK_TIMEOUT_S", 2.0)
     silent = overlay(tmp_path, bootstrap_servers="10.255.255.1:9092")
     named = r"not ready after .*topics.*; pod topics-\S+ ended with exit status 2: .*Kafka at 10.255.255.1:9092 did not"
     fails(Cluster(overlay=silent, images={"tailpack": kubernetes}), tmp_path, named)

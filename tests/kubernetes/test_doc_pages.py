@@ -33,6 +33,7 @@ def namespace_of_the_pages(kubernetes: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("page", pages("kubernetes"), ids=lambda page: page.stem)
-def test_every_block_of_the_page_runs(page: Path, kafka: str, cluster_tool: Path, tmp_path: Path) -> None:
-    load = {"kind load docker-image": f"{cluster_tool} load"}
-    follow(page, tmp_path, kafka, "kubernetes", **load, **SHORT)
+@pytest.mark.usefixtures("cluster_tool", "report_image")
+def test_every_block_of_the_page_runs(page: Path, kafka: str, tmp_path: Path) -> None:
+    loaded = {"kind load docker-image": "docker image inspect"}  # the fixtures have loaded them
+    follow(page, tmp_path, kafka, "kubernetes", **loaded, **SHORT)

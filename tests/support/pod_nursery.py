@@ -98,5 +98,5 @@ class Pods:
     def close(self) -> None:
         for launcher in self._launchers:
             launcher.close()
-        self.kubectl("delete", "deployments,pods", "--all", "--grace-period=1")  # what is made again is gated
+        self.kubectl("delete", "deployments,pods", "--all", "--grace-period=1", "--wait=false")
         kubectl("delete", "namespace", self.namespace, "--wait=false")

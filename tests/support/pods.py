@@ -42,6 +42,10 @@ class Deployed(Namespace):
         there = Cluster(overlay=MANIFESTS / "overlays" / overlay, images={"tailpack": image})
         super().__init__(there, f"k8s-{uuid.uuid4().hex[:8]}")
 
+    def delete(self) -> None:
+        """Delete the namespace; its pods end while the next test starts."""
+        kubectl("delete", "namespace", self.name, "--ignore-not-found", "--wait=false")
+
     def ready(self, app: str) -> int:
         """Return the number of Ready pods of an app."""
         return sum(pod_of(raw).ready for raw in self.pods(app))

@@ -1,7 +1,6 @@
 """Each output of a killed or frozen replica is visible once: repeats are aborted, or refused by the next stage."""
 
 import json
-import random
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,28 +57,6 @@ def group(kafka: str, namespace: str, tmp_path: Path, settings: dict[str, str]) 
         made.start(*NAMES)
         made.wait_for_owners(SPREAD)
         yield made
-
-
-def test_outputs_are_visible_once_if_replicas_are_killed_at_random(group: PaymentGroup) -> None:
-    chance = random.Random(16)
-    for number in range(6):
-        group.ask(300)
-        before = sum(each.processed for each in group.read_progress().values())
-        work = before + chance.randint(20, 120)
-        wait_for(
-            lambda work=work: sum(each.processed for each in group.read_progress().values()) > work, "work goes on"
-        )
-        dead = chance.choice(sorted(group.processes))
-        report = group.progress[dead]
-        group.kill(dead)
-        successor, is_announced = f"payment-{number + 3}", chance.random() < 0.5
-        group.start(successor)
-        names = [*sorted(group.processes)]
-        evicted = Eviction(replica=dead, member_id=report.member_id, incarnation=report.incarnation)
-        spread = {partition: names[partition % 3] for partition in range(PARTITIONS)}
-        group.plan(names, spread, evictions=(evicted,) if is_announced else ())
-        group.wait_for_owners(spread)
-    assert_once(group)
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["evicted", "timed-out"])

@@ -53,25 +53,6 @@ def test_the_first_plan_the_pages_and_a_clean_exit(autoscaler: Autoscaler) -> No
         assert changes == ["requested", "started", "ready", "left"]
 
 
-def test_replicas_outlive_a_killed_controller_and_the_next_one_adopts_them(autoscaler: Autoscaler) -> None:
-    before = autoscaler.pids()
-    assert set(before) == {"payment-0", "payment-1"}
-    autoscaler.signal(signal.SIGKILL)
-    assert autoscaler.ended()[0] == -signal.SIGKILL
-    assert all(alive(pid) for pid in before.values())
-
-    autoscaler.start()
-    wait_for(lambda: len(autoscaler.changes("payment-1")) >= 5, "adoption")
-    autoscaler.wait_for_tick(lambda tick: tick.partitions, "the next one's observation")
-    assert autoscaler.pids() == before
-    assert [plan.epoch for plan in autoscaler.plans()] == [1], "the plan stays in force"
-    assert [one.change for one in autoscaler.changes("payment-1")][-2:] == [ReplicaChange.ADOPTED, ReplicaChange.READY]
-
-    autoscaler.signal(signal.SIGINT)
-    assert autoscaler.ended() == (0, "")
-    assert not any(alive(pid) for pid in before.values())
-
-
 def test_replicas_that_a_controller_left_behind_are_stopped_by_stop_replicas(autoscaler: Autoscaler) -> None:
     left = autoscaler.pids()
     refused, output = autoscaler.stop_replicas()

@@ -63,23 +63,6 @@ def test_kafka_consumer_groups_shows_owner_and_lag_of_each_partition(group):
     assert {(row["CURRENT-OFFSET"], row["LOG-END-OFFSET"], row["LAG"]) for row in rows} == {("10", "10", "0")}
 
 
-def test_within_a_partition_events_are_settled_in_order_across_handovers(group):
-    names = ["payment-0", "payment-1"]
-    group.plan(names, {partition: names[partition % 2] for partition in range(6)})
-    group.start(*names)
-    group.wait_until(ReplicaState.MEMBER, *names)
-    for shift in range(1, 6):
-        group.ask(60)
-        epoch = group.plan(names, {partition: names[(partition + shift) % 2] for partition in range(6)})
-        group.wait_for_epoch(epoch, *names)
-
-    done = sorted(group.wait_until_served(), key=lambda each: each.timeline.done_us)
-
-    for partition in range(6):
-        offsets = [each.timeline.offset for each in done if each.timeline.partition == partition]
-        assert offsets == sorted(set(offsets))
-
-
 def test_a_replica_is_warm_until_a_plan_includes_it_and_drained_when_a_plan_omits_it(group):
     alone = dict.fromkeys(range(6), "payment-0")
     group.plan(["payment-0"], alone)

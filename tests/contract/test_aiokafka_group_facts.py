@@ -1,19 +1,14 @@
 """Facts of aiokafka's joins and commits that services/consumer relies on. After an upgrade the broken fact is named."""
 
 import asyncio
-import inspect
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.client import ConnectionGroup
-from aiokafka.consumer import consumer as consumer_module
-from aiokafka.consumer.group_coordinator import GroupCoordinator
-from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import GroupLoadInProgressError, IllegalGenerationError, RebalanceInProgressError
 from aiokafka.producer.sender import SendProduceReqHandler
 from aiokafka.producer.transaction_manager import TransactionManager
-from aiokafka.protocol import admin
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka_bench import ONE, TOPIC, ZERO, Checks, Group, joined, synced
 
@@ -21,23 +16,6 @@ CHECKS = Checks()
 
 
 # Joining
-
-
-@CHECKS.of("the consumer makes its coordinator in start")
-async def start() -> None:
-    source = inspect.getsource(consumer_module.AIOKafkaConsumer.start)
-    assert "self._coordinator = GroupCoordinator(" in source
-    assert "self._fetcher = Fetcher(" in source
-
-
-@CHECKS.of("the coordinator can change its class")
-async def class_swap() -> None:
-    class Ours(GroupCoordinator):  # type: ignore[misc]
-        pass
-
-    async with Group() as g:
-        g.coordinator.__class__ = Ours
-        assert isinstance(g.coordinator, Ours)
 
 
 @CHECKS.of("a join learns its generation before the leader decides")
@@ -183,28 +161,7 @@ async def aborted() -> None:
     assert forgetful.is_empty_transaction(), "what was written would be committed with the next transaction"
 
 
-# Requests and records
-
-
-@CHECKS.of("a leave can use another connection than a join")
-async def two_connections() -> None:
-    assert ConnectionGroup.DEFAULT != ConnectionGroup.COORDINATION
-
-
-@CHECKS.of("a group description begins with error, group and state")
-async def description() -> None:
-    for version in (admin.DescribeGroupsResponse_v0, admin.DescribeGroupsResponse_v3):
-        groups = dict(zip(version.SCHEMA.names, version.SCHEMA.fields, strict=True))["groups"]
-        assert list(groups.array_of.names)[:3] == ["error_code", "group", "state"]
-
-
-@CHECKS.of("user data is preserved by the protocol")
-async def user_data() -> None:
-    metadata = ConsumerProtocolMemberMetadata(0, [TOPIC], b"said")
-    assert ConsumerProtocolMemberMetadata.decode(metadata.encode()).user_data == b"said"
-    share = ConsumerProtocolMemberAssignment(0, [(TOPIC, [1, 2])], b"origin")
-    decoded = ConsumerProtocolMemberAssignment.decode(share.encode())
-    assert (decoded.assignment, decoded.user_data) == ([(TOPIC, [1, 2])], b"origin")
+# Records
 
 
 @CHECKS.of("an idempotent producer never gives up on a batch")

@@ -1,26 +1,13 @@
-"""Exactly the listed private names of aiokafka are used, and all of them exist with their parameters."""
+"""Private names of aiokafka that services/consumer uses exist, with their parameters."""
 
-import ast
 import functools
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import aiokafka
 import pytest
-from aiokafka.client import AIOKafkaClient
-from aiokafka.consumer.fetcher import Fetcher, PartitionRecords
-from aiokafka.consumer.group_coordinator import GroupCoordinator
-from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
 
-import services.consumer
-from contracts import unpacking
-
-VERSION = "0.14."
-"""Series of aiokafka that the lists were made for; pyproject.toml pins it."""
 USED = """
 consumer.group_coordinator.GroupCoordinator: _on_join_prepare(previous_assignment) _do_rejoin_group(subscription)
     _on_join_complete(generation,member_id,protocol,member_assignment_bytes) _do_commit_offsets(assignment,offsets)
@@ -70,8 +57,6 @@ producer.message_accumulator.MessageAccumulator: _batch_ttl _batch_size
 consumer.subscription_state.Subscription: active assignment _reassignment_in_progress
 """
 """Class: methods that are overridden or called, with their parameters, and attributes that are read or set."""
-EXTENDED = (AIOKafkaClient, Fetcher, GroupCoordinator, PartitionRecords, Sender, TxnOffsetCommitHandler)
-FILES = [*sorted(Path(services.consumer.__file__).parent.glob("*.py")), Path(unpacking.__file__)]
 
 
 def listed() -> list[tuple[str, str]]:
@@ -81,7 +66,6 @@ def listed() -> list[tuple[str, str]]:
 
 
 SURFACE = listed()
-LISTED = {name.partition("(")[0] for _, name in SURFACE}
 
 
 def found(path: str) -> Any:
@@ -95,10 +79,6 @@ def source_of(owner: type) -> str:
     return "".join(inspect.getsource(each) for each in owner.__mro__ if each.__module__.startswith("aiokafka"))
 
 
-def test_the_installed_series_is_the_one_that_was_read():
-    assert aiokafka.__version__.startswith(VERSION)
-
-
 @pytest.mark.parametrize(("owner", "name"), SURFACE, ids=".".join)
 def test_every_listed_name_exists_with_its_parameters(owner, name):
     known, (name, has_parameters, parameters) = found(owner), name.partition("(")
@@ -107,80 +87,3 @@ def test_every_listed_name_exists_with_its_parameters(owner, name):
         assert ",".join(names) == parameters.rstrip(")")
     else:
         assert f"self.{name} = " in source_of(known) or isinstance(getattr(known, name, None), property)
-
-
-# The lists match the package's own source.
-
-
-def trees() -> Iterator[tuple[str, ast.Module]]:
-    for file in FILES:
-        yield file.name, ast.parse(file.read_text())
-
-
-def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
-
-
-def foreign_attributes(tree: ast.Module) -> set[str]:
-    """Return private attributes that the module uses or overrides, except those of its own classes."""
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    declared = set().union(*map(declared_in, classes))
-    overridden = {name for each in classes for name in declared_in(each) if any(name in of for of in extended(each))}
-    plain = {node for each in classes if not extended(each) for node in ast.walk(each)}
-    used = set(overridden)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and is_private(node.attr):
-            on_self = isinstance(node.value, ast.Name) and node.value.id == "self" and node in plain
-            if node.attr not in declared - overridden and not (on_self and node.attr in our_own()):
-                used.add(node.attr)
-    return used
-
-
-@functools.cache
-def our_own() -> set[str]:
-    """Return private attributes of classes that do not extend aiokafka, which their subclasses may use."""
-    classes = [node for _, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    return set().union(*(assigned_in(each) | declared_in(each) for each in classes if not extended(each)))
-
-
-def extended(node: ast.ClassDef) -> list[set[str]]:
-    """Return the private names of each class of aiokafka that this one extends."""
-    bases = [
-        each for each in EXTENDED for base in node.bases if isinstance(base, ast.Name) and base.id == each.__name__
-    ]
-    return [{name for name in re.findall(r"\b_\w+", source_of(each)) if is_private(name)} for each in bases]
-
-
-def declared_in(node: ast.ClassDef) -> set[str]:
-    names = {each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
-    fields = [each.target for each in node.body if isinstance(each, ast.AnnAssign)]
-    return {name for name in names | {each.id for each in fields if isinstance(each, ast.Name)} if is_private(name)}
-
-
-def assigned_in(node: ast.ClassDef) -> set[str]:
-    stores = (each for each in ast.walk(node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store))
-    return {each.attr for each in stores if isinstance(each.value, ast.Name) and each.value.id == "self"}
-
-
-def test_every_private_attribute_in_use_is_listed():
-    unlisted = {(name, each) for name, tree in trees() for each in foreign_attributes(tree) - LISTED}
-    assert unlisted == set()
-
-
-def test_every_listed_private_attribute_is_used():
-    used = set().union(*(foreign_attributes(tree) for _, tree in trees()))
-    assert {name for name in LISTED if is_private(name)} - used == set()
-
-
-def test_an_unlisted_use_is_detected():
-    ours = """
-class Mine(GroupCoordinator):
-    _own: int
-    def _send_req(self):
-        self._own = fetcher._in_flight
-        self._members = 1
-class Other:
-    def __init__(self, consumer):
-        self._coordinator = consumer._coordinator
-"""
-    assert foreign_attributes(ast.parse(ours)) == {"_send_req", "_in_flight", "_members", "_coordinator"}

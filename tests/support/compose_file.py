@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
 TLS = ROOT / "infra" / "docker" / "tls.yml"
 """Compose file that adds TLS."""
-OWN_IMAGES = ("tailpack:0.1.0", "tailpack-report:0.1.0")
 
 
 def compose(file: Path = FILE) -> dict[str, Any]:

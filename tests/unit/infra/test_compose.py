@@ -1,16 +1,10 @@
 """docker-compose.yml: valid, with limits, without public ports, and with the settings of the local stack."""
 
-import importlib.util
-import json
 import re
 from dataclasses import asdict
-from pathlib import Path
 
-import jsonschema
 import pytest
-import typer
-import yaml
-from compose_file import FILE, OWN_IMAGES, ROOT, TLS, command_of, compose, services
+from compose_file import FILE, TLS, command_of, compose, services
 
 from autoscaler.live.settings import AutoscalerSettings
 from bench.scenario import load_scenario
@@ -20,21 +14,10 @@ from contracts.validation import from_environment
 from services.common.faust_app import ServiceSettings
 from services.order.__main__ import OrderSettings
 from services.payment.replica import ReplicaSettings
-from tailpack.cli.main import app
 from tailpack.local.broker import PROPERTIES
 from tailpack.local.stack import Stack
 
-SCHEMA = Path(__file__).with_name("compose-spec.json")
-"""The Compose specification's JSON schema (Apache-2.0), from github.com/compose-spec/compose-go v2.16.2."""
 MERGED = [(FILE,), (FILE, TLS)]
-OURS = [name for name, service in services().items() if service["image"] in OWN_IMAGES]
-
-
-@pytest.mark.parametrize("file", [FILE, TLS], ids=lambda file: file.stem)
-def test_the_compose_file_matches_the_compose_specification(file):
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    problems = [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(compose(file))]
-    assert not problems
 
 
 @pytest.mark.parametrize("files", MERGED)
@@ -55,44 +38,8 @@ def test_containers_have_minimal_rights_and_no_public_ports(service):
     assert not {"privileged", "ulimits", "oom_score_adj", "cap_add", "pid", "network_mode"} & set(settings)
 
 
-@pytest.mark.parametrize("service", OURS)
-def test_every_command_exists(service):
-    program, *arguments = command_of(service)
-    if program == "python":
-        assert arguments[0] == "-m"
-        assert importlib.util.find_spec(f"{arguments[1]}.__main__")
-    else:
-        assert program == "tailpack"
-        _parse(arguments)
-
-
-def test_prometheus_scrapes_what_runs_where_it_listens():
-    (jobs,) = (ROOT / source for source, target in _mounts("prometheus") if target == "/etc/prometheus")
-    configuration = yaml.safe_load((jobs / "prometheus.yml").read_text(encoding="utf-8"))
-    assert all((jobs / file).is_file() for file in configuration["rule_files"])
-    fixed = [each for job in configuration["scrape_configs"] for each in job.get("static_configs", [])]
-    targets = dict(target.split(":") for each in fixed for target in each["targets"])
-    configured = {name: services()[name]["environment"].get("TAILPACK_HTTP_PORT") for name in targets}
-    assert targets == configured
-
-
-def _mounts(service: str) -> list[tuple[str, str]]:
-    return [
-        tuple(volume.removesuffix(":ro").removeprefix("./").split(":")) for volume in services()[service]["volumes"]
-    ]
-
-
 def _mib(limit: str) -> int:
     return int(re.fullmatch(r"(\d+)m", limit)[1])
-
-
-def _parse(arguments: list[str]) -> None:
-    """Parse a command line without running it. Raises click's errors."""
-    command = typer.main.get_command(app)
-    while hasattr(command, "commands"):
-        context = command.make_context(command.name, list(arguments))
-        _, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
-    command.make_context(command.name, arguments)
 
 
 PLACES = {"http_host", "http_port", "data_dir", "state_dir", "start_file"}

@@ -7,8 +7,10 @@ from follow import KAFKA, blocks, follow, pages
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 
-SHORT = {"--seeds 5": "--seeds 2", "--seeds 3": "--seeds 2", "run smoke": "run smoke --duration 6s"}
-"""Fewer seeds and less load than on the page."""
+SHORT = {"--seeds 5": "--seeds 2", "--seeds 3": "--seeds 2", "run smoke": "run smoke --duration 6s"} | {
+    "compare spike": "compare --set duration_s=120 spike"
+}
+"""Fewer seeds and shorter loads than on the page."""
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)

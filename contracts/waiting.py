@@ -4,17 +4,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Final, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
-POLL_S: Final = 0.05
 
 
 class WaitTimeoutError(TimeoutError):
     """The condition did not become true within the deadline."""
 
 
-def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float = POLL_S) -> T:
+def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float = 0.05) -> T:
     """Return the first true value of `condition`, checked at once and then every `poll_s` seconds.
 
     poll_s: 0 if `condition` itself waits. Raises WaitTimeoutError, which names `what`, after `within_s` seconds.
@@ -23,7 +22,8 @@ def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float 
     while not (found := condition()):
         if time.monotonic() >= deadline_s:
             raise WaitTimeoutError(f"timed out after {within_s:g} s; waited for: {what}")
-        time.sleep(poll_s)
+        if poll_s:
+            time.sleep(poll_s)
     return found
 
 

@@ -96,7 +96,7 @@ class ForeignGroup:
     def command(self) -> list[str]:
         options = {
             "bootstrap.servers": self.kafka, "group.id": self.name, "topic": self.topic, "work.s": str(self.work_s),
-            "auto.offset.reset": "earliest", "heartbeat.interval.ms": "300",
+            "auto.offset.reset": "earliest", "heartbeat.interval.ms": "100",
             "session.timeout.ms": str(self.session_ms), "partition.assignment.strategy": self.assignor,
         }  # fmt: skip
         options |= {"client.id": self.client_id} if self.client_id else {}

@@ -1,7 +1,7 @@
 """Fixtures of the tests on a cluster of three nodes."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from chaos_suite.proxy import BEHIND_PROXIES, Mode, Proxies
@@ -70,13 +70,12 @@ def wait_until_whole(cluster: Broker, *, deadline_s: float = 30.0) -> None:
 
 def coordinator_of(cluster: Broker, group: str) -> int:
     """Return the number of the node that coordinates `group`, as Kafka reports it."""
-    client = admin(bootstrap(cluster))
 
     def found() -> int | None:
-        try:
-            node = client.describe_consumer_groups([group])[group].result(60).coordinator
-        except KafkaException:  # it moves at this moment
-            return None
-        return node.id if node and node.id in cluster.nodes else None
+        client = admin(bootstrap(cluster))  # an older one may ask the former coordinator for ever
+        with suppress(KafkaException):  # it moves at this moment
+            node = client.describe_consumer_groups([group], request_timeout=10)[group].result(60).coordinator
+            return node.id if node and node.id in cluster.nodes else None
+        return None
 
-    return wait_for(found, f"{group} has a coordinator")
+    return wait_for(found, f"{group} has a coordinator", every_s=0.5)

@@ -33,7 +33,7 @@ from tailpack.errors import TailpackError, require
 from tailpack.first_run import is_compiled, measure_cores, sustainable_share
 from tailpack.live_view import RunStatus, Screen
 from tailpack.local.broker import Broker
-from tailpack.local.jars import ensure, java, payment_consumer
+from tailpack.local.jars import java, kafka_jars, payment_consumer
 from tailpack.local.ports import free_ports
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
@@ -158,7 +158,7 @@ class Run:
     def _connect(self) -> Connection:
         address = self.bootstrap_servers or Broker().address()
         if not address:
-            ensure("kafka", self._log)
+            kafka_jars(self._log)
             with self.console.status("starting Apache Kafka"):
                 self._own_broker = Broker(self.folder / "kafka")
                 address = self._own_broker.start()

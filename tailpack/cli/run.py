@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tailpack.cli import options
 from tailpack.cli.progress import next_step
-from tailpack.local.jars import Bundle, ensure
+from tailpack.local.jars import kafka_jars
 
 Namespace = Annotated[
     str,
@@ -127,8 +127,8 @@ def load(
     console.print(f"report: tailpack report {folder}", highlight=False, soft_wrap=True)
 
 
-def jars(bundle: Annotated[Bundle, typer.Argument(help="Program whose jars are fetched.")]) -> None:
+def jars() -> None:
     """Download and verify the jars of Kafka; later starts then need no network."""
     console = Console()
-    folder = ensure(bundle, lambda message: console.print(message, highlight=False))
+    folder = kafka_jars(lambda message: console.print(message, highlight=False))
     console.print(str(folder), highlight=False, soft_wrap=True)

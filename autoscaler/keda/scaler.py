@@ -10,11 +10,10 @@ from typing import Any, Final
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from autoscaler.live.settings import Pages
 from contracts.metrics import gauge
 from contracts.pages import PortTakenError
 from contracts.plan import PlanRecord
-from contracts.settings import setting
+from contracts.settings import WebPages, setting
 from contracts.topics import ScaledGroup
 
 PACKAGE: Final = "externalscaler"
@@ -40,7 +39,7 @@ PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replica count of 
 
 
 @dataclass(frozen=True, kw_only=True)
-class KedaSettings(Pages, ScaledGroup):
+class KedaSettings(WebPages, ScaledGroup):
     """Settings of the external scaler: TAILPACK_GRPC_PORT, …"""
 
     grpc_host: str = setting("127.0.0.1")

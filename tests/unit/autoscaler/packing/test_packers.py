@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.packing.packers import PACKERS
+from autoscaler.policies.landau import PACKERS
 
 CAPACITY = 100.0
 loads = st.integers(0, 12).map(lambda tenths: 10.0 * tenths) | st.integers(0, 130).map(float) | st.floats(0, 120)
@@ -80,18 +80,3 @@ def test_owners_of_removed_partitions_are_ignored(situation):
     present = {partition: owner for partition, owner in owners.items() if partition in loads}
     for packer in PACKERS.values():
         assert packer(loads, owners, CAPACITY) == packer(loads, present, CAPACITY)
-
-
-@pytest.mark.parametrize("name", PACKERS)
-@pytest.mark.parametrize(
-    ("loads", "capacity", "argument"),
-    [
-        ({0: -1.0}, 100.0, "partition 0"),
-        ({0: float("nan")}, 100.0, "partition 0"),
-        ({0: float("inf")}, 100.0, "partition 0"),
-        ({0: 1.0}, 0.0, "capacity"),
-    ],
-)
-def test_wrong_arguments_are_named(name, loads, capacity, argument):
-    with pytest.raises(ValueError, match=argument):
-        PACKERS[name](loads, {}, capacity)

@@ -100,9 +100,7 @@ def load(
     bootstrap_servers: options.Address,
     namespace: Namespace,
     client_properties: options.Properties = "",
-    out: Annotated[Path, typer.Option("--out", help="Folder in which the run gets the folder NAMESPACE.")] = Path(
-        "out"
-    ),
+    out: options.Out = Path("out"),
     policy: Annotated[str | None, typer.Option(help="Policy of the autoscaler; default: the scenario's.")] = None,
     web_ui: options.WebUi = None,
     load_workers: options.LoadWorkers = 1,

@@ -24,6 +24,7 @@ from contracts.progress import RebalanceKind, decode_progress
 from contracts.topics import Topic
 from contracts.validation import DECODE_ERRORS
 from fuzz_suite.inputs import NOW_US, Inputs
+from loadgen.spec import Topology
 from services.consumer.assignor import PlanAssignor, decode_metadata, decode_subscription
 from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset, MemberMetadata, decide
 from tailpack.live_view import RunStatus, line, render
@@ -70,7 +71,7 @@ class Control(Inputs):
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed, folder)
         self._journal = JournalDecoder()
-        self._watcher = Watcher(Connection(bootstrap_servers="127.0.0.1:1"), Topic.NOTIFICATIONS_SENT, 0.5)
+        self._watcher = Watcher(Connection(bootstrap_servers="127.0.0.1:1"), Topology.PIPELINE, 0.5, 1)
 
     def plan_at_start(self) -> None:
         if plan := self._plan("payment"):

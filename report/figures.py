@@ -24,7 +24,6 @@ from report.wording import duration, plural, share
 RUN_FIELDS: Final = (
     "run", "policy", "seed", "topology", "world", "payment_partitions", "latency_target_s", "percentile", "duration_s",
 )  # fmt: skip
-ACTIONS: Final = {"scale_ups": "up", "scale_downs": "down", "reassignments": "reassign"}
 PROVENANCE_FIELDS: Final = tuple(name for name in Provenance.__struct_fields__ if name != "started_us")
 MAX_GENERATOR_DELAY_SHARE: Final = 0.05
 """A run is invalid if the p99 delay of its generator is a larger share of the latency target than this."""
@@ -70,9 +69,14 @@ def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us
         problems=problems,
         events=event_counts.events,
         in_sla=event_counts.in_sla / event_counts.events if event_counts.events else 1.0,
-        **{f"{rank}_s": ranks["sla"].rank(rank) for rank in percentiles.BREAKDOWN_RANKS},
+        p50_s=ranks["sla"].rank("p50"),
+        p99_s=ranks["sla"].rank("p99"),
+        p999_s=ranks["sla"].rank("p999"),
+        max_s=ranks["sla"].rank("max"),
         replica_minutes=spent.requested_replica_minutes,
-        **{name: taken.count(action) if journal else None for name, action in ACTIONS.items()},
+        scale_ups=taken.count("up") if journal else None,
+        scale_downs=taken.count("down") if journal else None,
+        reassignments=taken.count("reassign") if journal else None,
         moved_partitions=spent.moved_partitions,
         lost=lost,
         refused=event_counts.refused if letters else None,

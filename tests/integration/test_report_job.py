@@ -23,7 +23,7 @@ from report.spark import Task, job
 from report.spark.job import report_run
 from report.topics import RunReader
 from tailpack.local.broker import Broker
-from tailpack.report_job import write_report
+from tailpack.reporting import write_report
 
 pytestmark = [pytest.mark.kafka, *SPARK]
 LOST, SETTLED_TWICE, SHIPPED_TWICE, NEVER_NOTIFIED, REFUSED = 11, 22, 33, 44, 55

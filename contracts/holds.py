@@ -1,7 +1,5 @@
 """The control topic: an operator pauses an autoscaler, or pins its number of replicas, for a limited time."""
 
-import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
@@ -14,9 +12,6 @@ from contracts.plan import plan_key
 HOLD_VERSION: Final = 1
 REMOVED_US: Final = 10**16
 """End of a hold that does not end by itself: an annotation."""
-PAUSED: Final = "autoscaling.keda.sh/paused"
-"""Annotation of KEDA 2.19 with the value true; also with -scale-in or -scale-out, or -replicas and a number."""
-TRUE, FALSE = ("true", "t", "1"), ("false", "f", "0")
 
 
 class Direction(StrEnum):
@@ -79,37 +74,3 @@ def decode_hold(value: bytes, *, is_order: bool = False) -> Hold:
     if hold.v != HOLD_VERSION:
         raise msgspec.ValidationError(f"version {hold.v} is not supported (supported: {HOLD_VERSION})")
     return hold
-
-
-def stricter(one: Hold | None, other: Hold | None) -> Hold | None:
-    """Return the hold that prevents more, with both in its text. A pause of both directions pauses everything."""
-    if one is None or other is None:
-        return one or other
-    order = (Direction.ALL, Direction.PIN, Direction.IN, Direction.OUT)
-    first, second = sorted((one, other), key=lambda hold: order.index(hold.direction))
-    is_both = (first.direction, second.direction) == (Direction.IN, Direction.OUT)
-    direction = Direction.ALL if is_both else first.direction
-    return msgspec.structs.replace(first, direction=direction, reason=f"{first.reason}; also {second}".lstrip("; "))
-
-
-def annotated_hold(annotations: Mapping[str, str], least: int, most: int) -> tuple[Hold | None, str]:
-    """Return the hold that annotations of a Deployment ask for, and why some of them are ignored; empty: none is.
-
-    least, most: limits of the number of replicas; most is 0 without a limit.
-    """
-    hold, problems = None, []
-    kinds = {"-replicas": Direction.PIN, "": Direction.ALL, "-scale-in": Direction.IN, "-scale-out": Direction.OUT}
-    for suffix, direction in kinds.items():
-        value, is_pin = annotations.get(name := PAUSED + suffix), direction is Direction.PIN
-        if value is None or (not is_pin and value.lower() in FALSE):
-            continue
-        count = int(value) if re.fullmatch(r"[0-9]{1,6}", value) else -1
-        if is_pin and not least <= count <= (most or count):
-            problems.append(f"{name}: {value!r} must be a number from {least} to {most or '…'}")
-        elif not is_pin and value.lower() not in TRUE:
-            problems.append(f"{name}: {value!r} must be true or false")
-        elif not (direction is Direction.ALL and hold):  # KEDA, too, pins if both are given
-            by = f"annotation {name}"
-            own = Hold(at_us=0, direction=direction, until_us=REMOVED_US, replicas=max(0, count), by=by)
-            hold = stricter(hold, own)
-    return hold, "; ".join(problems)

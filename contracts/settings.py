@@ -104,6 +104,16 @@ class Target(Settings):
     """Share (q) of events that must be in time."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class WebPages(Settings):
+    """Address of a process's pages, such as health and metrics."""
+
+    http_host: str = setting("127.0.0.1")
+    """Address of the pages; 0.0.0.0 in a container."""
+    http_port: int = setting(0, least=0, most=65535)
+    """Port of the pages; 0: none."""
+
+
 def setting_of(field: "Field[Any]") -> Setting:
     """Return the declaration of a field."""
     return field.metadata.get("setting", Setting())  # type: ignore[no-any-return]

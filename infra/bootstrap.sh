@@ -50,7 +50,7 @@ fi
 if ! newer .demo; then
   echo "tailpack: installing the demo into $venv (once: 200 MB to download, 0.7 GB on disk)"
   install -e '.[load,bench]'
-  "$venv/bin/python" -m tailpack.local.jars kafka || true  # the demo retries and prints the error
+  "$venv/bin/tailpack" dev jars || true  # the demo retries and prints the error
   touch "$venv/.demo"
 fi
 compile

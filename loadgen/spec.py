@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 
-from contracts.settings import Rules, Settings, Values, contradictions, must, setting, shared_fields
+from contracts.settings import Rules, Values, WebPages, contradictions, must, setting, shared_fields
 from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.faults import BURST, HOT_KEY, apply_bursts, fault_after_end, faults_problem, read_faults
@@ -93,7 +93,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriverSettings(Settings):
+class DriverSettings(WebPages):
     """Settings of the generator in addition to the Kafka connection, from variables TAILPACK_<FIELD>."""
 
     load_file: str = setting("")
@@ -119,10 +119,6 @@ class DriverSettings(Settings):
     """Port of Locust's web page; 0: none."""
     web_host: str = setting("127.0.0.1")
     """Address of that page."""
-    http_port: int = setting(0, least=0, most=65535)
-    """Port of `/metrics`; 0: none."""
-    http_host: str = setting("127.0.0.1")
-    """Address of `/metrics`."""
 
     RULES: ClassVar[Rules] = (
         *(must(name, itemgetter(name), "missing") for name in ("load_file", "out_dir")),

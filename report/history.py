@@ -61,17 +61,11 @@ def starting_spans(changes: Iterable[ReplicaChanged], until_us: int) -> list[Spa
     return [Span(span.replica, span.from_us, end) for span, end in zip(found, ends, strict=True) if end > span.from_us]
 
 
-def startup_times_us(changes: Iterable[ReplicaChanged]) -> list[int]:
+def startup_times_us(changes: Sequence[ReplicaChanged]) -> list[int]:
     """Return the start-up time of each replica that became ready, µs, from its request."""
-    requested: dict[str, int] = {}
-    took = []
-    for entry in sorted(changes, key=lambda change: change.at_us):
-        if entry.change in STARTS_FROM:
-            requested[entry.replica] = entry.at_us
-        elif entry.change in STARTS_UNTIL and entry.replica in requested:
-            since = requested.pop(entry.replica)
-            took += [entry.at_us - since] if entry.change in SERVES_FROM else []
-    return took
+    ready = {(entry.replica, entry.at_us) for entry in changes if entry.change in SERVES_FROM}
+    spans = _spans(changes, STARTS_FROM, STARTS_UNTIL)
+    return [span.until_us - span.from_us for span in spans if (span.replica, span.until_us) in ready]
 
 
 def replica_minutes(spans: Iterable[Span], from_us: int, until_us: int) -> float:

@@ -100,8 +100,6 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifferenc
 
     Raises ValueError for different numbers of values, without values, and for NaN or infinity.
     """
-    if len(a) != len(b):
-        raise ValueError(f"{len(a)} values cannot be paired with {len(b)}")
     mean, low, high = _bounds(_finite(a) - _finite(b))
     return PairedDifference(mean, low, high, distinguishable=not low <= 0 <= high)
 
@@ -110,10 +108,8 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
     """Return the indices of the points (benefit, cost) on the Pareto front, by increasing cost.
 
     A point is not on the front if another point is at least as good in benefit and cost, and better in one of them.
-    Of equal points, either all are on the front or none. Raises ValueError for NaN.
+    Of equal points, either all are on the front or none.
     """
-    if any(value != value for point in points for value in point):  # noqa: PLR0124  NaN differs from itself
-        raise ValueError("a point is not a number")
     order = sorted(range(len(points)), key=lambda index: (points[index][1], -points[index][0]))
     front: list[int] = []
     for index in order:
@@ -133,7 +129,7 @@ def _bounds(values: Floats) -> tuple[float, float, float]:
 
 def _finite(values: Sequence[float]) -> Floats:
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or not len(array):
+    if not len(array):
         raise ValueError("no values: the mean is undefined")
     if not np.isfinite(array).all():
         raise ValueError(f"{array[~np.isfinite(array)][0]} is not a value that can be averaged")

@@ -1,12 +1,15 @@
 """`python -m tailpack.comparators`: run a Payment replica with another client until SIGTERM or SIGINT.
 
 The handover benchmark compares our consumer with it. TAILPACK_RUNTIME is its rebalance protocol. TAILPACK_CLIENT is
-librdkafka, which one thread serves, or java: PaymentConsumer.java replaces this process.
+librdkafka, which one thread serves, or java: PaymentConsumer.java replaces this process. Rules, records and service
+times are those of `services.payment`. There are no plans.
 """
 
 import logging
 import os
+import secrets
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,21 +24,45 @@ from autoscaler.live.foreign.broker_settings import ASSIGNMENT_INTERVAL, rejecte
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.preflight import PreflightError, TopicNeed, check_topics
-from contracts.progress import PROGRESS_INTERVAL_S
+from contracts.progress import PROGRESS_INTERVAL_S, Progress, ReplicaState
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import setting
-from contracts.topics import Group, Topic, qualified
-from services.common.records import ServiceError
+from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
+from services.common.records import ServiceError, encode
 from services.consumer import Event
 from services.consumer.partition_queue import OffsetTracker
-from services.payment.comparator import ANSWER_S, NO_PLAN, OUTPUT, SHARED, Replica, consumer_options
-from services.payment.replica import ReplicaSettings
+from services.consumer.server import encode_dead_letter
+from services.payment.domain import settled_payment
+from services.payment.replica import ReplicaSettings, ServerDeadlines, ServiceTimes
 from services.plan_stage import run_replica
 from tailpack.errors import TailpackError
 from tailpack.local.jars import payment_consumer
 
 log = logging.getLogger(__name__)
 
+NO_PLAN: Final = 0  # epoch of an assignment without a plan
+UNKNOWN_GENERATION: Final = -1  # librdkafka does not expose the generation
+ANSWER_S: Final = 10.0
+SHARED: Final = {"retry.backoff.ms": 20, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 1000}
+OUTPUT: Final = {
+    "enable.idempotence": True,
+    "linger.ms": 0,
+    "message.timeout.ms": 120_000,  # longest wait of an output for a leader; its input is not committed
+}
+INPUT: Final = {
+    "enable.auto.offset.store": False,  # an event's offset is stored, and then committed, once its output is written
+    "auto.offset.reset": AUTO_OFFSET_RESET,
+    "fetch.wait.max.ms": 50,  # a pending fetch at a handover delays the first fetch of the new owner this long
+    "max.poll.interval.ms": 24 * 3600 * 1000,  # a slow event must not end the membership
+    # 2.5 s of work at 5 ms. With the default, 100,000, a replica fetches events that another replica will serve.
+    "queued.min.messages": 500,
+    # Pause before the next fetch when the queue is full. The default, 1000, would empty such a short queue.
+    "fetch.queue.backoff.ms": 10,
+    "fetch.error.backoff.ms": 20,
+    # librdkafka's threads sleep up to a second: after an incremental rebalance they do not fetch the partitions
+    # that did not move (0.9 s measured). A metadata refresh wakes them.
+    "topic.metadata.refresh.interval.ms": 100,
+}
 DRAIN_S: Final = 2.0  # longest wait for outputs before partitions are revoked
 IDLE_WAIT_S: Final = 0.05  # longest poll; it ends at once with an event, but not with a signal
 START_DEADLINE_S: Final = 30.0
@@ -62,7 +89,10 @@ class Client:
         if runtime is RebalanceProtocol.KIP848:
             _configure_group(connection, settings)
         self._named = partial(qualified, connection.namespace)
-        self._replica = Replica(settings)
+        self._name, self._times, self._deadlines = settings.replica, ServiceTimes(settings), ServerDeadlines()
+        self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"
+        self._processed = self._rebalances = 0
+        self._state, self._member_id = ReplicaState.WARM, ""
         self._report_s = 0.0  # monotonic time at which the next report is due
         self._failed: KafkaError | None = None
         self._offsets: dict[int, OffsetTracker] = {}
@@ -84,7 +114,8 @@ class Client:
             self._serve_until(stopped)
         finally:
             self._consumer.close()  # calls on_revoke, then leaves the group
-        self._report(stopping=True)
+        self._state = ReplicaState.STOPPING
+        self._report()
         self._producer.flush(DRAIN_S)
 
     def _serve_until(self, stopped: Callable[[], bool]) -> None:
@@ -117,11 +148,13 @@ class Client:
         if message.offset() < (offsets.position or 0):  # librdkafka still had it from an earlier assignment
             return
         offsets.begin(message.offset(), message.offset())
-        finish_s = self._replica.begin(message.key(), idle=idle)
+        service_time_s = self._times.service_time_s(message.key(), now_us())
+        finish_s = self._deadlines.begin(time.monotonic(), service_time_s, idle=idle)
         time.sleep(max(0.0, finish_s - time.monotonic()))
         where, stamp_us = (message.topic(), message.partition(), message.offset()), message.timestamp()[1] * 1000
         event = Event(*where, message.key(), message.value(), (), stamp_us, received_us, NO_PLAN)
-        topic, key, value = self._replica.finish(event)
+        topic, key, value = self._output(event)
+        self._processed += 1
 
         def delivered(error: KafkaError | None, _: Any) -> None:
             self._failed = error or self._failed
@@ -133,16 +166,32 @@ class Client:
 
         self._producer.produce(self._named(topic), value=value, key=key, on_delivery=delivered)
 
-    def _report(self, *, stopping: bool = False) -> None:
-        report = self._replica.report(stopping=stopping)
+    def _output(self, event: Event) -> tuple[Topic, bytes | None, bytes]:
+        """Return topic (without the namespace), key and value of the event's output."""
+        try:
+            settled = settled_payment(event, self._name, now_us())
+            return Topic.PAYMENTS_SETTLED, settled.order_id.encode(), encode(settled)
+        except Exception as error:  # no record may stop the replica
+            return (Topic.DEAD_LETTERS, *encode_dead_letter(Group.PAYMENT, event, error, now_us()))
+
+    def _report(self) -> None:
+        report = Progress(
+            replica=self._name, incarnation=self._incarnation, pid=os.getpid(), member_id=self._member_id,
+            generation=UNKNOWN_GENERATION, epoch=NO_PLAN, assigned_epoch=NO_PLAN, state=self._state,
+            partitions=tuple(sorted(self._offsets)), positions={}, processed=self._processed,
+            busy_us=round(self._deadlines.busy_s * 1e6), rebalances=self._rebalances, at_us=now_us(),
+            host=socket.gethostname(),
+        )  # fmt: skip
         key, value = report.replica.encode(), msgspec.json.encode(report)
         self._producer.produce(self._named(Topic.PROGRESS), value=value, key=key)  # a lost report does no harm
 
     def _on_assign(self, consumer: Consumer, added: Sequence[TopicPartition]) -> None:
         added = self._placed(consumer, added) if added else added
         self._offsets |= {each.partition: OffsetTracker(each.offset if each.offset >= 0 else None) for each in added}
-        self._replica.member_id = consumer.memberid()
-        self._replica.add_partitions(each.partition for each in added)
+        self._member_id = consumer.memberid()
+        self._rebalances += 1
+        if self._offsets:
+            self._state = ReplicaState.MEMBER
         self._report()
 
     def _placed(self, consumer: Consumer, added: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
@@ -162,8 +211,22 @@ class Client:
     def _remove_partitions(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         for each in partitions:
             self._offsets.pop(each.partition, None)
-        self._replica.remove_partitions(each.partition for each in partitions)
+        self._rebalances += 1
         self._report()
+
+
+def consumer_options(connection: Connection, settings: ReplicaSettings, runtime: RebalanceProtocol) -> dict[str, Any]:
+    """Return the options of the consumer, chosen for low latency."""
+    options = connection.librdkafka() | SHARED | INPUT
+    options |= {"client.id": settings.replica, "group.id": qualified(connection.namespace, Group.PAYMENT)}
+    options["auto.commit.interval.ms"] = round(settings.commit_interval_s * 1000)
+    if runtime is RebalanceProtocol.KIP848:
+        return options | {"group.protocol": "consumer"}
+    return options | {
+        "partition.assignment.strategy": "range" if runtime in ("range", "led-eager") else "cooperative-sticky",
+        "heartbeat.interval.ms": round(settings.heartbeat_s * 1000),
+        "session.timeout.ms": round(settings.session_s * 1000),
+    }
 
 
 def _configure_group(connection: Connection, settings: ReplicaSettings) -> None:

@@ -19,7 +19,7 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.holds import Direction, Hold
 from contracts.pages import Answer, http_error, not_found
-from contracts.topics import Group, Topic, qualified
+from contracts.topics import PAYMENT_GROUP
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.faults import BURST, HOT_KEY
 from loadgen.spec import LoadSpec
@@ -105,8 +105,7 @@ class Controls:
 
     def _pause(self, *, is_paused: bool) -> str:
         direction = Direction.ALL if is_paused else Direction.NONE
-        group, topic = (qualified(self._connection.namespace, one) for one in (Group.PAYMENT, Topic.PAYMENTS_REQUESTED))
-        self._hold = write_hold(self._connection, group, topic, direction, PAUSE_S, reason="on the live page")
+        self._hold = write_hold(self._connection, PAYMENT_GROUP, direction, PAUSE_S, reason="on the live page")
         return "paused the autoscaler" if is_paused else "resumed the autoscaler"
 
     def _change_load(self, action: str, value: float, from_s: int) -> str:

@@ -33,7 +33,7 @@ from tailpack.errors import TailpackError, require
 from tailpack.first_run import is_compiled, measure_cores, sustainable_share
 from tailpack.live_view import RunStatus, Screen
 from tailpack.local.broker import Broker
-from tailpack.local.jars import ensure, java, payment_consumer
+from tailpack.local.jars import java, kafka_jars, payment_consumer
 from tailpack.local.ports import free_ports
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
@@ -41,7 +41,7 @@ from tailpack.local.topics import create_topics
 from tailpack.provenance import check_no_run, command, describe, new_folder, versions
 from tailpack.reporting import report_run
 from tailpack.view import counted_us, head_of, open_browser, serving
-from tailpack.watch import RunState, Watcher, timeline_topic
+from tailpack.watch import RunState, Watcher
 
 READY_DEADLINE_S: Final = 90.0
 DRAIN_DEADLINE_S: Final = 60.0
@@ -158,7 +158,7 @@ class Run:
     def _connect(self) -> Connection:
         address = self.bootstrap_servers or Broker().address()
         if not address:
-            ensure("kafka", self._log)
+            kafka_jars(self._log)
             with self.console.status("starting Apache Kafka"):
                 self._own_broker = Broker(self.folder / "kafka")
                 address = self._own_broker.start()
@@ -169,8 +169,8 @@ class Run:
         self.info = describe(self.scenario, connection, command())
         self._save_info()
         stack = Stack(self.scenario, connection, self.folder)
-        topic, target_s = timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s
-        watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
+        target_s = self.scenario.target.latency_target_s
+        watcher = Watcher(connection, self.scenario.topology, target_s, self.scenario.pipeline_partitions)
         if self.controls:
             self._controls = Controls(connection, self.scenario.load_spec(), self.folder, self._log)
         self._serve(watcher.state)

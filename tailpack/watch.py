@@ -16,7 +16,7 @@ from contracts.journal import JournalDecoder
 from contracts.plan import plan_key
 from contracts.progress import decode_progress
 from contracts.record_reader import BEGINNING, RecordReader
-from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, partitions_of, qualified
+from contracts.topics import Group, Topic, partitions_of, qualified
 from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
 
@@ -71,14 +71,11 @@ class Watcher:
     """Reads the topics of one run into a LiveState. It commits nothing and joins no group."""
 
     def __init__(
-        self,
-        connection: Connection,
-        timeline: Topic,
-        latency_target_s: float,
-        pipeline_partitions: int = PIPELINE_PARTITIONS,
+        self, connection: Connection, topology: Topology, latency_target_s: float, pipeline_partitions: int
     ) -> None:
         self.state = RunState(latency_target_s)
-        space, topics = connection.namespace, (timeline, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
+        last = Topic.NOTIFICATIONS_SENT if topology is Topology.PIPELINE else Topic.PAYMENTS_SETTLED
+        space, topics = connection.namespace, (last, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
         self._names = {qualified(space, topic): topic for topic in topics}
         counts = {name: partitions_of(topic, 0, pipeline_partitions) for name, topic in self._names.items()}
         places = [(name, number) for name, count in counts.items() for number in range(count)]
@@ -113,8 +110,3 @@ class Watcher:
             else:
                 event = self._finished.decode(value or b"")
                 self.state.record_finished(event.order_id, event.timeline)
-
-
-def timeline_topic(topology: Topology) -> Topic:
-    """Return the last topic of a topology, whose records have complete timelines."""
-    return Topic.NOTIFICATIONS_SENT if topology is Topology.PIPELINE else Topic.PAYMENTS_SETTLED

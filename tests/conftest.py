@@ -3,6 +3,7 @@
 import sys
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -58,6 +59,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     finally:
         for node in started.nodes:
             started.kill(node)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Chromium without a window."""
+    from chromium import chromium
+
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from autoscaler.keda.scaler import ANSWERED, EPOCH, PLANNED, KedaSettings, Scaler, bind_server
+from autoscaler.keda.scaler import EPOCH, PLANNED, KedaSettings, Scaler, bind_server
 from autoscaler.live.metrics import MetricSet
 from autoscaler.live.plan_log import PlanReader
 from autoscaler.live.problems import Problems, exit_status_of
@@ -51,7 +51,7 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    shown = MetricSet((EPOCH, PLANNED, ANSWERED))
+    shown = MetricSet((EPOCH, PLANNED))
     problems = Problems(log.warning)
 
     def on_plan(plan: PlanRecord) -> None:
@@ -61,7 +61,7 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
 
     follower = PlanFollower(connection, settings, on_plan=on_plan, report_problem=partial(problems.report, "plans"))
     plans = follower.plans
-    scaler = Scaler(lambda: plans.newest if plans.complete else None, settings.hpa_tolerance, shown[ANSWERED].set)
+    scaler = Scaler(lambda: plans.newest if plans.complete else None, settings.hpa_tolerance)
     source = Source(
         last_tick=lambda: (int(plans.complete), monotonic_s() - follower.last_poll_s),
         plan=lambda: {"in_force": plans.newest},

@@ -10,11 +10,10 @@ from typing import Any, Final
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from autoscaler.live.settings import Pages
 from contracts.metrics import gauge
 from contracts.pages import PortTakenError
 from contracts.plan import PlanRecord
-from contracts.settings import setting
+from contracts.settings import WebPages, setting
 from contracts.topics import ScaledGroup
 
 PACKAGE: Final = "externalscaler"
@@ -37,11 +36,10 @@ TOLERANCE_MARGIN: Final = 0.01
 
 EPOCH = gauge("tailpack_keda_plan_epoch", "", "Epoch of the newest known plan")
 PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replica count of the newest known plan")
-ANSWERED = gauge("tailpack_keda_metric", "", "Last value reported to KEDA")
 
 
 @dataclass(frozen=True, kw_only=True)
-class KedaSettings(Pages, ScaledGroup):
+class KedaSettings(WebPages, ScaledGroup):
     """Settings of the external scaler: TAILPACK_GRPC_PORT, …"""
 
     grpc_host: str = setting("127.0.0.1")
@@ -93,13 +91,10 @@ class Scaler:
     """Reports the newest plan. All calls come from one event loop.
 
     newest: returns the newest plan. While it returns None, the metric is unavailable, and the HPA keeps its count.
-    on_answer: called with each reported value.
     """
 
-    def __init__(
-        self, newest: Callable[[], PlanRecord | None], tolerance: float, on_answer: Callable[[float], None]
-    ) -> None:
-        self._newest, self._tolerance, self._on_answer = newest, tolerance, on_answer
+    def __init__(self, newest: Callable[[], PlanRecord | None], tolerance: float) -> None:
+        self._newest, self._tolerance = newest, tolerance
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
@@ -143,7 +138,6 @@ class Scaler:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "no plan is known yet; keep the current replica count")
             raise AssertionError("abort raises")
         value = metric_value(plan, self._tolerance)
-        self._on_answer(value)
         name = request.metricName or METRIC
         answer = MESSAGE["MetricValue"](metricName=name, metricValue=round(value), metricValueFloat=value)
         return MESSAGE["GetMetricsResponse"](metricValues=[answer])

@@ -10,7 +10,7 @@ from typing import Any, Final
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
-from autoscaler.live.hold_reader import HoldReader
+from autoscaler.live.hold_reader import HoldReader, annotated_hold
 from autoscaler.live.kafka import DEADLINE_S
 from autoscaler.live.launcher import Launcher
 from autoscaler.live.loads import LoadReader
@@ -28,7 +28,6 @@ from autoscaler.policies.guards.holds import Held
 from autoscaler.ports import Policy
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.holds import annotated_hold
 from contracts.journal import JournalEntry
 from contracts.progress import Progress
 from contracts.rebalance_protocol import RebalanceProtocol

@@ -1,13 +1,16 @@
 """Reads the control topic: the pause or pin that an operator has set for the group, and its order about `act`."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
+
+import msgspec
 
 from autoscaler.policies.guards.holds import Restriction
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.holds import Direction, Hold, decode_hold, hold_key, stricter
+from contracts.holds import REMOVED_US, Direction, Hold, decode_hold, hold_key
 from contracts.record_reader import BEGINNING, RecordReader
 from contracts.topics import ScaledGroup, Topic, qualified
 from contracts.validation import DECODE_ERRORS
@@ -16,6 +19,9 @@ from contracts.waiting import WaitTimeoutError, until
 READ_DEADLINE_S: Final = 10.0
 NOT_READ: Final = "the control topic cannot be read yet"
 BATCH: Final = 1000
+PAUSED: Final = "autoscaling.keda.sh/paused"
+"""Annotation of KEDA 2.19 with the value true; also with -scale-in or -scale-out, or -replicas and a number."""
+TRUE, FALSE = ("true", "t", "1"), ("false", "f", "0")
 
 
 class ActChangedError(Exception):
@@ -126,3 +132,37 @@ class HoldReader:
             except DECODE_ERRORS as error:  # the earlier hold stays: a damaged record must not end a pause
                 self._unreadable[kind] = f"skipped offset {record.offset} of the control topic: {error}"
         self.is_read = self.is_read or self._records.is_at_end()
+
+
+def stricter(one: Hold | None, other: Hold | None) -> Hold | None:
+    """Return the hold that prevents more, with both in its text. A pause of both directions pauses everything."""
+    if one is None or other is None:
+        return one or other
+    order = (Direction.ALL, Direction.PIN, Direction.IN, Direction.OUT)
+    first, second = sorted((one, other), key=lambda hold: order.index(hold.direction))
+    is_both = (first.direction, second.direction) == (Direction.IN, Direction.OUT)
+    direction = Direction.ALL if is_both else first.direction
+    return msgspec.structs.replace(first, direction=direction, reason=f"{first.reason}; also {second}".lstrip("; "))
+
+
+def annotated_hold(annotations: Mapping[str, str], least: int, most: int) -> tuple[Hold | None, str]:
+    """Return the hold that annotations of a Deployment ask for, and why some of them are ignored; empty: none is.
+
+    least, most: limits of the number of replicas; most is 0 without a limit.
+    """
+    hold, problems = None, []
+    kinds = {"-replicas": Direction.PIN, "": Direction.ALL, "-scale-in": Direction.IN, "-scale-out": Direction.OUT}
+    for suffix, direction in kinds.items():
+        value, is_pin = annotations.get(name := PAUSED + suffix), direction is Direction.PIN
+        if value is None or (not is_pin and value.lower() in FALSE):
+            continue
+        count = int(value) if re.fullmatch(r"[0-9]{1,6}", value) else -1
+        if is_pin and not least <= count <= (most or count):
+            problems.append(f"{name}: {value!r} must be a number from {least} to {most or '…'}")
+        elif not is_pin and value.lower() not in TRUE:
+            problems.append(f"{name}: {value!r} must be true or false")
+        elif not (direction is Direction.ALL and hold):  # KEDA, too, pins if both are given
+            by = f"annotation {name}"
+            own = Hold(at_us=0, direction=direction, until_us=REMOVED_US, replicas=max(0, count), by=by)
+            hold = stricter(hold, own)
+    return hold, "; ".join(problems)

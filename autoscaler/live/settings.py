@@ -13,20 +13,9 @@ from contracts.fields import NAME, NAME_RULE
 from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost, LiveSpeeds, Membership
 from contracts.plan import plan_key
 from contracts.rebalance_protocol import RUNTIMES
-from contracts.settings import Rule, Rules, Settings, Target, must, setting
+from contracts.settings import Rule, Rules, Settings, Target, WebPages, must, setting
 from contracts.topics import ScaledGroup
 from contracts.validation import DECODE_ERRORS
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pages(Settings):
-    """Address of the pages for health, plan and metrics."""
-
-    http_host: str = setting("127.0.0.1")
-    """Address of the pages; 0.0.0.0 in a container."""
-    http_port: int = setting(0, least=0, most=65535)
-    """Port of the pages; 0: none."""
-
 
 GOALS: Final = {"savings": 0.2, "balanced": 1.0, "reliability": 5.0}
 """Goal → factor of the price of late events."""
@@ -110,7 +99,7 @@ LED_RULES: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class AutoscalerSettings(
-    Scaling, Target, Guards, Membership, EventCost, LiveSpeeds, PolicyOptions, Pages, ScaledGroup, KubernetesSettings
+    Scaling, Target, Guards, Membership, EventCost, LiveSpeeds, PolicyOptions, WebPages, ScaledGroup, KubernetesSettings
 ):
     """Settings of the live autoscaler: TAILPACK_POLICY, TAILPACK_HTTP_PORT, …, or the same names in a TOML file.
 

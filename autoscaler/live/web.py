@@ -10,9 +10,9 @@ from urllib.parse import parse_qs
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from autoscaler.live.settings import Pages
 from autoscaler.page.feed import Feed
 from contracts.pages import Answer, WebServer, http_error, not_found
+from contracts.settings import WebPages
 
 MAX_DECISIONS: Final = 100
 
@@ -107,7 +107,7 @@ def respond(source: Source, path: str, query: str) -> Answer:
 
 
 @contextmanager
-def serving(source: Source, settings: Pages) -> Iterator[Callable[[], object]]:
+def serving(source: Source, settings: WebPages) -> Iterator[Callable[[], object]]:
     """Bind the port, if one is set. Yields the function that starts answering. Raises PortTakenError."""
     if not settings.http_port:
         yield lambda: None

@@ -29,7 +29,7 @@ class FlinkDs2Settings(Settings):
     """Options of the operator, whose names are given without `job.autoscaler.`. Raises ValueError naming all mistakes.
 
     Defaults are those of the example in the operator's documentation, with seconds in place of minutes: a rebalance
-    takes only seconds here. The operator's own defaults are in bench/matrices/worlds.toml.
+    takes only seconds here. The operator's own defaults are in bench/matrices.toml.
     """
 
     utilization_target: float = setting(0.6, "share", above=0, most=1)

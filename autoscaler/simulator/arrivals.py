@@ -22,12 +22,6 @@ class Arrivals:
     """Intended time, µs since the start of the run, never decreasing."""
     partition: NDArray[np.int32]
 
-    def __post_init__(self) -> None:
-        if len(self.intended_us) != len(self.partition):
-            raise ValueError(f"{len(self.intended_us)} intended times for {len(self.partition)} events")
-        if len(self.intended_us) and (self.intended_us[0] < 0 or (np.diff(self.intended_us) < 0).any()):
-            raise ValueError("intended times must not be negative and must not decrease")
-
     def __len__(self) -> int:
         return len(self.intended_us)
 

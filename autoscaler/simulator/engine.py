@@ -30,9 +30,6 @@ class Engine(EventServer):
     """Runs the compiled loops of `kernel` in bounded memory."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, target_us: int = NEVER) -> None:
-        """Raise ValueError for less than one partition."""
-        if partitions < 1:
-            raise ValueError(f"{partitions} partitions: must be at least 1")
         super().__init__(partitions, service, target_us=target_us)
         self._limited = bool(service.limit_gaps_us)
         self._commanded = False

@@ -59,25 +59,18 @@ def parts_of(trace: Trace | EventTrace, path: Path, folder: Path) -> list[Part]:
         Part(None, begin_s, begin_s + PART_S, min(begin_s, WARM_UP_S), 1): folder / f"{begin_s}.parquet"
         for begin_s in begins
     }
-    _write_counts(trace, files) if isinstance(trace, Trace) else _write_events(trace, files)
+    if isinstance(trace, Trace):
+        for part, file in files.items():
+            if (counts := trace.counts[part.begin_s - part.warm_up_s : part.end_s]).any():
+                Trace(trace.name, counts).save(file)
+    else:
+        _write_events(trace, files)
     return [replace(part, trace=file if file.exists() else None) for part, file in files.items()]
-
-
-def _write_counts(trace: Trace, files: Mapping[Part, Path]) -> None:
-    import pyarrow  # noqa: PLC0415  a tenth of a second
-    from pyarrow import parquet  # noqa: PLC0415
-
-    for part, file in files.items():
-        counts = trace.counts[part.begin_s - part.warm_up_s : part.end_s]
-        if counts.any():
-            columns = {"events": counts} if counts.ndim == 1 else {f"p{n}": own for n, own in enumerate(counts.T)}
-            table = {"second": np.arange(len(counts)), **{name: np.ascontiguousarray(c) for name, c in columns.items()}}
-            parquet.write_table(pyarrow.table(table), file)
 
 
 def _write_events(trace: EventTrace, files: Mapping[Part, Path]) -> None:
     """Write the events of each part in one pass over the trace."""
-    import pyarrow  # noqa: PLC0415  as above
+    import pyarrow  # noqa: PLC0415  a tenth of a second
     from pyarrow import parquet  # noqa: PLC0415
 
     schema = pyarrow.schema(

@@ -1,10 +1,12 @@
 """Measure one stage of the pipeline while its processes serve a backlog, or the whole pipeline under a load."""
 
+import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Annotated, Final, NamedTuple
 
@@ -16,7 +18,7 @@ from typer import Argument, Option
 from autoscaler.live.kafka import describe_group
 from bench import BenchError
 from bench.benchmark import QuickBenchmark, Row, Tools, check, environ_of, time_option
-from bench.benchmarks import demo
+from bench.benchmarks.report import SAMPLE_S, tailpack
 from contracts.children import Child, python_module
 from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
@@ -26,6 +28,7 @@ from contracts.settings import unknown_name
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import until
 from loadgen.orders import Orders, Record, order_event, payment_event
+from report.result import Result
 
 MEASURED_BACKLOG_SHARE: Final = 0.9
 """The measurement ends when this share of the backlog is done, because the last records are distributed unevenly."""
@@ -43,6 +46,11 @@ READS: Final[dict[str, tuple[Topic, ...]]] = {
 }
 DEMO: Final = "demo"
 NAMES: Final = (DEMO, *READS)
+WARM_UP_S: Final = 12.0
+"""Time in which the load rises and nothing is measured, because replicas start and a new JVM uses more CPU."""
+MODULE: Final = re.compile(r"(kafka)\.Kafka|services\.(\w+)|(autoscaler)\.live|(loadgen)\.drivers")
+PROCESSES: Final = ("kafka", "order", "payment", "shipment", "notification", "autoscaler", "loadgen", "tailpack")
+"""Names of the processes. All replicas of Payment count as one; `tailpack` starts and watches the others."""
 
 
 class _Sample(NamedTuple):
@@ -76,7 +84,7 @@ class Stage(QuickBenchmark):
     def measure(self, case: str, tools: Tools) -> Row:
         """Measure this number of processes, or the demo at this rate, on a new broker."""
         if self.name == DEMO:
-            return demo.measure(int(case), 10.0 if self.quick else 45.0)
+            return _measure_demo(int(case), 10.0 if self.quick else 45.0)
         with tools.kafka("stage", self.partitions, self.partitions) as connection, TemporaryDirectory() as folder:
             return self._serve(connection, Path(folder), int(case), tools)
 
@@ -179,3 +187,47 @@ def _orders(run: str, count: int, partitions: int) -> Iterator[dict[Topic, Recor
         record = placed._replace(value=msgspec.json.encode(later), headers=[])
         behind = dict.fromkeys((Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT), record)
         yield {Topic.ORDERS_PLACED: placed, Topic.PAYMENTS_REQUESTED: requested, **behind}
+
+
+def _measure_demo(rate: int, seconds: float) -> Row:
+    """Run the demo with this rate of orders at random times, and return cores and latencies. Raises BenchError."""
+    random = Random(1)
+    samples = list[tuple[float, dict[tuple[int, str], float]]]()
+    with TemporaryDirectory() as temporary:
+        trace, whole_s = Path(temporary, "trace.csv"), round(WARM_UP_S + seconds + 4 * SAMPLE_S)
+        rates = [round(rate * min(1.0, (second + 1) / WARM_UP_S)) for second in range(whole_s)]
+        orders = sorted((at + random.random(), random.randrange(9)) for at, n in enumerate(rates) for _ in range(n))
+        trace.write_text("at_s,partition\n" + "".join(f"{at_s},{number}\n" for at_s, number in orders))
+
+        def sample(top: psutil.Process) -> None:
+            for started_at in Path(temporary).glob("*/start_at"):
+                if WARM_UP_S <= (now_us() - int(started_at.read_text())) / 1e6 <= WARM_UP_S + seconds:
+                    samples.append((monotonic_s(), _cpu_s(top)))
+
+        tailpack(temporary, sample, "run", "demo", "--trace", str(trace), "--out", temporary)
+        result = Result.load(next(Path(temporary).glob("demo-*")))
+    (whole,) = (stage for stage in result.stages if stage.stage == "end-to-end")
+    latencies = {"end_to_end_p50_s": whole.p50_s, "end_to_end_p99_s": whole.p99_s, "in_sla": result.in_sla}
+    return {"stage": "demo", "rate_per_s": rate} | _cores(samples) | latencies
+
+
+def _cpu_s(top: psutil.Process) -> dict[tuple[int, str], float]:
+    """Return pid and name of the process and its descendants → CPU time, s. A process that ends is left out."""
+    found = {}
+    for process in (top, *top.children(recursive=True)):
+        with suppress(psutil.Error):
+            module = MODULE.search(" ".join(process.cmdline()))
+            name = next(filter(None, module.groups())) if module else PROCESSES[-1]
+            found[process.pid, name] = sum(process.cpu_times()[:2])
+    return found
+
+
+def _cores(samples: Sequence[tuple[float, dict[tuple[int, str], float]]]) -> Row:
+    (began_s, first), (ended_s, _) = samples[0], samples[-1]
+    if "kafka" not in {name for _, name in first}:
+        raise BenchError("the demo used the broker of `tailpack kafka start`; stop it, and measure again")
+    last = {process: cpu_s for _, found in samples for process, cpu_s in found.items()}
+    cores = dict.fromkeys(PROCESSES, 0.0)
+    for (pid, name), cpu_s in last.items():
+        cores[name] += (cpu_s - first.get((pid, name), 0.0)) / (ended_s - began_s)
+    return {f"{name}_cores": round(each, 3) for name, each in cores.items()} | {"cores": round(sum(cores.values()), 3)}

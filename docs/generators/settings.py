@@ -15,7 +15,7 @@ from bench import sections
 from contracts import membership, topics
 from contracts.connection import Connection, Security
 from contracts.logs import LogSettings
-from contracts.settings import Settings, Target
+from contracts.settings import Settings, Target, WebPages
 from generators import head, joined, table, wrapped
 from loadgen.schedule import Bursts
 from loadgen.spec import DriverSettings
@@ -48,7 +48,7 @@ READERS: Final[dict[str, Groups]] = {
         "Thresholds": (shared.Factors,),
         "Guards": (shared.Guards,),
         "Autoscaler": (live.AutoscalerSettings, live.PolicyOptions),
-        "Pages": (live.Pages,),
+        "Pages": (WebPages,),
         "Replicas as pods": (live.KubernetesSettings,),
         "KEDA scaler": (KedaSettings,),
         "Policy tail-aware": (TailAwareSettings,),

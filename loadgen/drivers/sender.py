@@ -5,6 +5,7 @@ A call that waits in librdkafka's C code would block all greenlets. So no call w
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -12,6 +13,7 @@ from prometheus_client.core import Metric
 
 from contracts.connection import Connection
 from contracts.metrics import counter, gauge
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 from loadgen.orders import Record
 from loadgen.pacing import Pacer
 from loadgen.result import lateness_percentile_us
@@ -46,7 +48,7 @@ class Sender:
 
     def __init__(self, connection: Connection, topic: str, linger_ms: float, *, pause: Pause, settled: Settled) -> None:
         self._pause, self._on_settled = pause, settled
-        self._topic = topic
+        self._connection, self._topic = connection, topic
         self._address = connection.bootstrap_servers
         self.produced = 0
         self.acknowledged = 0
@@ -61,14 +63,12 @@ class Sender:
 
     def connect(self, partitions: int, deadline_s: float) -> None:
         """Wait until the topic exists with this number of partitions. Raises GeneratorError."""
-        deadline = time.monotonic() + deadline_s
-        while True:
-            problem = self._topic_problem(partitions)
-            if problem is None:
-                return
-            if time.monotonic() > deadline:
-                raise GeneratorError(f"{problem} (waited {deadline_s:g} s)")
-            self._pause(0.2)
+        try:
+            check_topics(self._connection, {self._topic: TopicNeed(partitions)}, deadline_s)
+        except PreflightError as error:
+            raise GeneratorError(str(error)) from error
+        with suppress(KafkaException):
+            self._producer.list_topics(self._topic, deadline_s)  # so that the first event does not wait for this answer
 
     def send(self, record: Record) -> None:
         """Pass one record to librdkafka. Wait only while its queue is full. Other greenlets run meanwhile."""
@@ -106,17 +106,6 @@ class Sender:
     @property
     def _outstanding(self) -> int:
         return self.produced - self.acknowledged - self.failed
-
-    def _topic_problem(self, partitions: int) -> str | None:
-        try:
-            metadata = self._producer.list_topics(self._topic, timeout=1.0).topics[self._topic]
-        except KafkaException as error:
-            return f"no Kafka broker answers at {self._address} ({error.args[0].str()}): start it or fix the address"
-        if metadata.error is not None:
-            return f"topic {self._topic} at {self._address}: {metadata.error.str()}: create it before the load starts"
-        if len(metadata.partitions) != partitions:
-            return f"topic {self._topic} has {len(metadata.partitions)} partitions, the load is made for {partitions}"
-        return None
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is None:

@@ -16,7 +16,7 @@ from mode.utils.futures import maybe_async
 
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.settings import setting
+from contracts.settings import WebPages, setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, KeyedTopics, qualified
 from contracts.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking, poll_limit
 from services.common.pacing import PATIENCE_S, PacedFetcher
@@ -33,13 +33,9 @@ does not look for the new leader. With Faust's default it would repeat the reque
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServiceSettings(KeyedTopics):
+class ServiceSettings(WebPages, KeyedTopics):
     """Settings of all services on Faust. A service with its own settings extends this record."""
 
-    http_host: str = setting("127.0.0.1")
-    """Address of the HTTP interface; 0.0.0.0 in a container."""
-    http_port: int = setting(0, least=0, most=65535)
-    """Port of the HTTP interface. 0: no interface."""
     data_dir: str = setting(".tailpack/services")
     """Working folder of Faust. It may be deleted, because the state is in Kafka."""
     instance: str = setting("0")

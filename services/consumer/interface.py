@@ -10,7 +10,7 @@ import msgspec
 
 from contracts.membership import PLAN_PROTOCOL_ONLY, Membership
 from contracts.progress import ReplicaState
-from contracts.settings import Rules, Target, Values, setting
+from contracts.settings import Rules, Target, Values, WebPages, setting
 from contracts.unpacking import MAX_BATCH_MB
 
 
@@ -59,7 +59,7 @@ def _backoff_max_error(values: Values) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Membership, Target):
+class Options(Membership, Target, WebPages):
     """Options of a consumer. Raises ValueError naming every option that is wrong."""
 
     rebalance_timeout_s: float = setting(10.0, "s", above=0)
@@ -81,8 +81,6 @@ class Options(Membership, Target):
 
     http_port: int = setting(0, least=-1, most=65535)
     """Port of `/healthz` and `/metrics`; 0: none; -1: any free port, which progress records contain."""
-    http_host: str = setting("127.0.0.1")
-    """Address of `http_port`."""
     max_batch_mb: int = setting(MAX_BATCH_MB, "MB", least=1)
     """Largest unpacked batch. A larger one becomes one failed event."""
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)

@@ -14,7 +14,7 @@ import numpy as np
 
 from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 from loadgen.shapes import IntArray
-from loadgen.trace import MAX_CELLS, MAX_EVENTS
+from loadgen.trace import MAX_CELLS, MAX_EVENTS, Trace
 
 TIMEOUT_S: Final = 30.0
 MAX_POINTS: Final = 10_000
@@ -93,7 +93,9 @@ def import_rates(
     table[wrong] = 0.0
     if table.max() > MAX_EVENTS:
         _fail(f"{query!r} has {table.max():.3g} events/s; it must be a rate, at most {MAX_EVENTS:,}")
-    _write(path, _counts(table, asked.step_s))
+    counts = _counts(table, asked.step_s)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Trace(path.stem, counts[:, 0] if counts.shape[1] == 1 else counts).save(path)
     if wrong.any():
         what = f"{int(wrong.sum()):,} of {wrong.size:,} samples are missing, first {_place(asked, wrong)}"
         notes.append(f"{what}; they count as no events")
@@ -194,14 +196,3 @@ def _counts(rates: Any, step_s: int) -> IntArray:
     each_second = np.repeat(rates, step_s, axis=0)
     totals = np.floor(np.cumsum(each_second, axis=0) + 1e-6).astype(np.int64)
     return np.diff(totals, axis=0, prepend=0)
-
-
-def _write(path: Path, counts: IntArray) -> None:
-    import pyarrow  # noqa: PLC0415  a tenth of a second
-    from pyarrow import parquet  # noqa: PLC0415
-
-    columns = {f"p{number}": np.ascontiguousarray(own) for number, own in enumerate(counts.T)}
-    if len(columns) == 1:
-        columns = {"events": columns["p0"]}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(pyarrow.table({"second": np.arange(len(counts)), **columns}), path)

@@ -5,9 +5,7 @@ from typing import Annotated
 
 import typer
 
-Config = Annotated[
-    Path | None, typer.Argument(metavar="[CONFIG.toml]", help="File of settings; TAILPACK_… variables override it.")
-]
+from tailpack.cli.options import Config
 
 
 def autoscale(

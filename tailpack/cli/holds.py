@@ -6,12 +6,14 @@ from pathlib import Path
 from socket import gethostname
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+import msgspec
 import typer
 
 from contracts.clock import now_us
 from contracts.holds import ORDERS, Direction, Hold, hold_key
 from contracts.settings import duration_s
-from tailpack.cli.options import AsJson, group_settings, print_json, require_topics
+from contracts.topics import ScaledGroup, Topic, qualified
+from tailpack.cli.options import AsJson, Config, group_settings, print_json, require_topics
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -21,10 +23,6 @@ if TYPE_CHECKING:
 DEADLINE_S: Final = 8.0  # a web page of ours waits 10 s for an answer
 PAGE_S: Final = 2.0
 MAX_FOR_S: Final = 366 * 86_400.0
-Config = Annotated[
-    Path | None,
-    typer.Argument(metavar="[CONFIG.toml]", help="File of the autoscaler; TAILPACK_… variables override it."),
-]
 For = Annotated[str, typer.Option("--for", metavar="DURATION", help="Duration of the pause, pin or --act.")]
 Reason = Annotated[str, typer.Option(help="Reason, shown in the log, the health page and every decision.")]
 
@@ -126,8 +124,6 @@ def _conditions(settings: "AutoscalerSettings") -> list[dict[str, str]]:
 
 def _read(config: Path | None) -> "tuple[Connection, AutoscalerSettings]":
     """Return connection and settings of the group. Raises TailpackError without a control topic."""
-    from contracts.topics import Topic, qualified  # noqa: PLC0415
-
     connection, settings = group_settings(config)
     require_topics(connection, {qualified(connection.namespace, Topic.HOLDS): 0})
     return connection, settings
@@ -144,9 +140,8 @@ def _write(config: Path | None, direction: Direction, duration: str, reason: str
     least, most = settings.min_replicas, settings.max_replicas
     if direction is Direction.PIN and (replicas < least or 0 < most < replicas):
         raise TailpackError(f"{replicas} is outside of min_replicas and max_replicas: {least} to {most or '…'}")
-    group, topic = settings.group_in(connection.namespace), settings.topic_in(connection.namespace)
-    hold = write_hold(connection, group, topic, direction, for_s, reason=reason, replicas=replicas)
-    typer.echo(f"{group}: {hold if direction is not Direction.NONE else 'resumed'}")
+    hold = write_hold(connection, settings, direction, for_s, reason=reason, replicas=replicas)
+    typer.echo(f"{settings.group_in(connection.namespace)}: {hold if direction is not Direction.NONE else 'resumed'}")
 
 
 def _user() -> str:
@@ -157,22 +152,12 @@ def _user() -> str:
 
 
 def write_hold(
-    connection: "Connection",
-    group: str,
-    topic: str,
-    direction: Direction,
-    for_s: float,
-    *,
-    reason: str,
-    replicas: int = 0,
+    connection: "Connection", scaled: ScaledGroup, direction: Direction, for_s: float, *, reason: str, replicas: int = 0
 ) -> Hold:
     """Write and return a hold of this group; the brokers have stored it. Raises TailpackError."""
-    import msgspec  # noqa: PLC0415
     from confluent_kafka import KafkaException, Producer  # noqa: PLC0415  as above
 
-    from contracts.topics import Topic, qualified  # noqa: PLC0415
-
-    errors: list[Any] = ["no answer"]
+    space, errors = connection.namespace, list[Any](["no answer"])
     at_us, by = now_us(), f"{_user()}@{gethostname()}"
     hold = Hold(
         at_us=at_us, direction=direction, until_us=at_us + round(for_s * 1e6), replicas=replicas, by=by[:200],
@@ -181,8 +166,8 @@ def write_hold(
     try:
         producer = Producer(connection.librdkafka() | {"message.timeout.ms": int(DEADLINE_S * 1000), "log_level": 0})
         producer.produce(
-            qualified(connection.namespace, Topic.HOLDS), msgspec.json.encode(hold), partition=0,
-            key=hold_key(group, topic, is_order=direction in ORDERS),
+            qualified(space, Topic.HOLDS), msgspec.json.encode(hold), partition=0,
+            key=hold_key(scaled.group_in(space), scaled.topic_in(space), is_order=direction in ORDERS),
             on_delivery=lambda error, _: errors.__setitem__(0, error and error.str()),
         )  # fmt: skip
         producer.flush(DEADLINE_S)

@@ -14,7 +14,7 @@ from contracts.topics import CONTROL, ScaledGroup, qualified
 from tailpack.cli.options import PipelinePartitions, Properties, Servers, checked_name, complete_scenario, lowercase
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.jars import ensure, java
+from tailpack.local.jars import java, kafka_jars
 
 Folder = Annotated[Path | None, typer.Option("--folder", help="Folder of its data, configuration and log.")]
 
@@ -38,7 +38,7 @@ def start(
     """Start brokers (KRaft nodes) that run until `tailpack kafka stop`; print their addresses."""
     console = Console()
     kafka = Broker(folder, brokers, is_planned=planned)
-    ensure("kafka", lambda sentence: console.print(sentence, highlight=False))
+    kafka_jars(lambda sentence: console.print(sentence, highlight=False))
     with console.status("starting Apache Kafka"):
         address = kafka.start(port)
     console.print(f"{address}  (log: {kafka.logs})", highlight=False, soft_wrap=True)
@@ -74,7 +74,7 @@ def groups(context: typer.Context, bootstrap_servers: Servers = "") -> None:
     if not address:
         raise TailpackError("no broker runs; pass --bootstrap-servers, or start one: tailpack kafka start")
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-    command = [java(), "-cp", str(ensure("kafka") / "*"), tool, "--bootstrap-server", address, *context.args]
+    command = [java(), "-cp", str(kafka_jars() / "*"), tool, "--bootstrap-server", address, *context.args]
     raise typer.Exit(subprocess.run(command, check=False).returncode)
 
 

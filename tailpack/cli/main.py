@@ -82,7 +82,7 @@ COMMANDS: Final = (
     ("lesson check", "tailpack.cli.course:check_lesson", "lesson check 1 lesson_01.py", LEARN),
     ("dev load", "tailpack.cli.run:load", f"dev load demo {SERVER_OPTION} --namespace mine", DEV),
     ("dev league", "tailpack.cli.course:league", "dev league mine.py --seed SECRET", DEV),
-    ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
+    ("dev jars", "tailpack.cli.run:jars", "dev jars", DEV),
     *((f"dev bench {name}", target, f"dev bench {name} {words}", DEV) for name, (target, words) in BENCHMARKS.items()),
 )
 GROUPS: Final = {

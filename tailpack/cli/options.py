@@ -119,6 +119,9 @@ Into = Annotated[
     Path | None,
     typer.Option("--into", help="Folder for results. Cases that it has are not measured again.", callback=_folder),
 ]
+Config = Annotated[
+    Path | None, typer.Argument(metavar="[CONFIG.toml]", help="File of settings; TAILPACK_… variables override it.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object; all else goes to standard error.")]
 Processes = Annotated[int, typer.Option(min=0, help="Number of worker processes; 0: one per core.")]
 ANSWER_S: Final = 10.0

@@ -138,7 +138,6 @@ def compare(
         list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="Folders of runs; the first is the reference.")
     ],
     *,
-    form: Annotated[Format, typer.Option("--format", help="Format of the table.")] = Format.MARKDOWN,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the table to this file instead of printing it.")
     ] = None,
@@ -153,8 +152,6 @@ def compare(
     from report.comparison import compare, markdown  # noqa: PLC0415
     from report.result import RESULT_FILE  # noqa: PLC0415
 
-    if form in {Format.CSV, Format.HTML}:
-        raise TailpackError(f"--format {form}: a comparison is only available as markdown or json")
     for run in runs:
         check_run(run)
     if len({run.resolve() for run in runs}) < 2:
@@ -163,10 +160,8 @@ def compare(
         if not (run / RESULT_FILE).exists():
             make_report(Task(folder=str(run), master=master), Console(stderr=True))
     found = compare(runs)
-    if as_json or form is Format.JSON:
-        text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
-    else:
-        text = markdown(found)
+    as_object = msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
+    text = as_object if as_json else markdown(found)
     if out:
         replace_file(out, text)
     else:

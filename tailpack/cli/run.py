@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tailpack.cli import options
 from tailpack.cli.progress import next_step
-from tailpack.local.jars import Bundle, ensure
+from tailpack.local.jars import kafka_jars
 
 Namespace = Annotated[
     str,
@@ -100,9 +100,7 @@ def load(
     bootstrap_servers: options.Address,
     namespace: Namespace,
     client_properties: options.Properties = "",
-    out: Annotated[Path, typer.Option("--out", help="Folder in which the run gets the folder NAMESPACE.")] = Path(
-        "out"
-    ),
+    out: options.Out = Path("out"),
     policy: Annotated[str | None, typer.Option(help="Policy of the autoscaler; default: the scenario's.")] = None,
     web_ui: options.WebUi = None,
     load_workers: options.LoadWorkers = 1,
@@ -127,8 +125,8 @@ def load(
     console.print(f"report: tailpack report {folder}", highlight=False, soft_wrap=True)
 
 
-def jars(bundle: Annotated[Bundle, typer.Argument(help="Program whose jars are fetched.")]) -> None:
+def jars() -> None:
     """Download and verify the jars of Kafka; later starts then need no network."""
     console = Console()
-    folder = ensure(bundle, lambda message: console.print(message, highlight=False))
+    folder = kafka_jars(lambda message: console.print(message, highlight=False))
     console.print(str(folder), highlight=False, soft_wrap=True)

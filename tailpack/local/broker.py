@@ -26,7 +26,7 @@ from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
 from tailpack.errors import TailpackError
 from tailpack.local.broker_config import PROPERTIES, NodeState, assign_ports, write_configuration
-from tailpack.local.jars import ensure, java
+from tailpack.local.jars import java, kafka_jars
 from tailpack.local.ports import LOOPBACK, free_ports
 
 READY_DEADLINE_S: Final = 90.0
@@ -211,7 +211,7 @@ class Broker:
     def _launch(self, states: Sequence[NodeState]) -> None:
         """Start these nodes, and wait until each one serves clients. If one does not, stop them all."""
         java()  # raises before anything is written into the folder
-        jars, nodes = ensure("kafka"), [self.nodes[state.node] for state in states]
+        jars, nodes = kafka_jars(), [self.nodes[state.node] for state in states]
         if CLASS in self._properties:
             build(jar_path(), jars, java())
         with ThreadPoolExecutor(max_workers=len(states) or 1) as pool:

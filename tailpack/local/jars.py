@@ -10,19 +10,17 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from contracts.validation import cache_folder
 from tailpack.errors import TailpackError
 
-Bundle = Literal["kafka"]
-TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)"}
+LOCK: Final = Path(__file__).parent / "locks" / "kafka.lock"
 MAX_CONNECTIONS: Final = 8
 ANSWER_TIMEOUT_S: Final = 60
 """Maximum time until a repository answers, in seconds."""
@@ -42,24 +40,24 @@ class Jar(NamedTuple):
 
     @property
     def file(self) -> str:
-        """File name in the folder of the bundle."""
+        """File name in the folder of the jars."""
         return f"{self.artifact}-{self.version}.jar"
 
 
-def locked(bundle: Bundle) -> list[Jar]:
-    """Return the jars in the lock file of `bundle`."""
-    lines = (Path(__file__).parent / "locks" / f"{bundle}.lock").read_text(encoding="utf-8").splitlines()
+def locked() -> list[Jar]:
+    """Return the jars in the lock file."""
+    lines = LOCK.read_text(encoding="utf-8").splitlines()
     rows = (line.split() for line in lines if line and not line.startswith("#"))
     return [Jar(*coordinates.split(":"), sha256=sha256) for coordinates, sha256 in rows]  # type: ignore[misc]
 
 
-def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> Path:
-    """Return the folder with every jar of `bundle`. Download them if one is missing or differs from the lock file.
+def kafka_jars(announce: Callable[[str], None] = lambda _: None) -> Path:
+    """Return the folder with the jars of Kafka. Download them if one is missing or differs from the lock file.
 
     announce: called once, before a download. Raises TailpackError if a jar cannot be downloaded or verified.
     """
-    jars = locked(bundle)
-    folder = cache_folder() / bundle
+    jars = locked()
+    folder = cache_folder() / "kafka"
     if not _invalid_jars(jars, folder):
         return folder
     cache_folder().mkdir(parents=True, exist_ok=True)
@@ -69,8 +67,8 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
         fcntl.flock(handle, fcntl.LOCK_EX)  # the folder is locked, not a file: nothing remains, even after SIGKILL
         if not _invalid_jars(jars, folder):  # another process has downloaded them meanwhile
             return folder
-        announce(f"downloading {TITLES[bundle]} from Maven Central, once, into {folder}")
-        fresh = Path(tempfile.mkdtemp(prefix=f"{bundle}-", dir=cache_folder()))
+        announce(f"downloading Apache Kafka 4.3.1 (46 MB) from Maven Central, once, into {folder}")
+        fresh = Path(tempfile.mkdtemp(prefix="kafka-", dir=cache_folder()))
         try:
             _fetch(jars, fresh)
             if invalid := _invalid_jars(jars, fresh):
@@ -112,11 +110,11 @@ def payment_consumer() -> list[str]:
 
     Raises InvalidSettingsError if no compiler is installed.
     """
-    from autoscaler.live.foreign.assignor import build  # noqa: PLC0415  set-up fetches jars before it is installed
+    from autoscaler.live.foreign.assignor import build  # noqa: PLC0415  only one kind of replica needs it
 
     source = Path(__file__).parents[1] / "PaymentConsumer.java"
     folder = cache_folder() / f"java-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
-    archive, libraries = folder / "classes.jsa", ensure("kafka")
+    archive, libraries = folder / "classes.jsa", kafka_jars()
     flags = ["-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF", "-Xlog:cds=off"]
     jar = build(folder / "consumer.jar", libraries, java(), [source])
     start = [java(), *flags, "-cp", f"{jar}:{libraries}/*"]
@@ -162,7 +160,3 @@ def _fetch(jars: list[Jar], folder: Path) -> None:
             raise TailpackError(why) from error
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-if __name__ == "__main__":  # called by set-up, before tailpack itself is installed
-    ensure(cast(Bundle, sys.argv[1]), lambda message: print(f"tailpack: {message}"))  # noqa: T201

@@ -24,7 +24,7 @@ from contracts.preflight import PreflightError
 from contracts.topics import ScaledGroup
 from tailpack.local import acls
 from tailpack.local.broker import Broker, Node
-from tailpack.local.jars import ensure, java
+from tailpack.local.jars import java, kafka_jars
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -150,7 +150,7 @@ def test_a_plan_that_an_assignor_of_another_version_cannot_read_moves_nothing(
 @pytest.mark.long
 def test_brokers_without_kip_848_are_refused_in_one_line(private_broker, namespace):
     address = private_broker.address()
-    tool = [java(), "-cp", f"{ensure('kafka')}/*", "org.apache.kafka.tools.FeatureCommand", "--bootstrap-server"]
+    tool = [java(), "-cp", f"{kafka_jars()}/*", "org.apache.kafka.tools.FeatureCommand", "--bootstrap-server"]
     subprocess.run([*tool, address, "downgrade", "--feature", "group.version=0"], check=True, timeout=DEADLINE_S)
     connection, settings = (
         Connection(bootstrap_servers=address),

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from axe_core_python.selenium import Axe
-from chromium import chromium, console_errors, needs_chromium, open_page
+from chromium import console_errors, needs_chromium, open_page
 from live_run import start_run
 from live_story import SECOND, Story, changed
 from selenium.webdriver.common.by import By
@@ -52,12 +52,6 @@ Element.prototype.animate = function (frames, ...rest) {
 };
 """
 SCRUB = "const at = document.getElementById('scrub'); at.value = arguments[0]; at.dispatchEvent(new Event('input'))"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
-        yield driver
 
 
 @contextmanager

@@ -173,7 +173,7 @@ def test_a_load_that_is_changed_while_it_is_sent_changes_at_its_second(
     assert len(hot) == 1
 
 
-@pytest.mark.parametrize(("trace", "named"), [("", "no Kafka broker answers"), ("absent.csv", "absent.csv")])
+@pytest.mark.parametrize(("trace", "named"), [("", "cannot be reached"), ("absent.csv", "absent.csv")])
 def test_a_generator_that_cannot_start_prints_one_line(tmp_path: Path, namespace: str, trace: str, named: str) -> None:
     spec = msgspec.structs.replace(load(Topology.PIPELINE), trace=trace)
     with Generator(tmp_path, f"127.0.0.1:{free_port()}", namespace, spec, CONNECT_DEADLINE_S="1") as generator:

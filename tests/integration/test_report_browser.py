@@ -1,12 +1,11 @@
 """The page in a real browser: it fits the screen in both themes, and zoom, keys and pointer work."""
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import chromium, console_errors, needs_chromium, open_page
+from chromium import console_errors, needs_chromium, open_page
 from example_report import changed, example
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -46,12 +45,6 @@ for (let k = 0; k < bytes.length; k += 4) if (bytes[k + 3]) {
 }
 return [inked / (wide * tall), hash];
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
-        yield driver
 
 
 @pytest.fixture(scope="module")

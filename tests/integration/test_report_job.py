@@ -18,7 +18,7 @@ from report.result import Effects, Result
 from report.run_info import RunInfo
 from report.spark import Task
 from report.spark.job import report_run
-from tailpack.report_job import write_report
+from tailpack.reporting import write_report
 
 pytestmark = pytest.mark.kafka
 LOST, SETTLED_TWICE, SHIPPED_TWICE, NEVER_NOTIFIED, REFUSED = 11, 22, 33, 44, 55

@@ -13,10 +13,10 @@ from kubernetes import client, config
 from pods import Deployed, kubectl
 from services_stack import order_without_id
 
+from autoscaler.live.hold_reader import PAUSED
 from autoscaler.live.launchers.pods import DELETION_COST
 from bench.cluster import MANIFESTS
 from contracts.clock import monotonic_s
-from contracts.holds import PAUSED
 
 REPLICAS = 2
 LEASES_USED = {("coordination.k8s.io", "leases", verb) for verb in ("get", "patch")}

@@ -27,7 +27,7 @@ from autoscaler.live.foreign.membership import Membership
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
-from tailpack.local.jars import ensure, java
+from tailpack.local.jars import java, kafka_jars
 
 HERE = Path(__file__).parent
 NAMES = ("shop-0", "shop-1", "shop-2")
@@ -35,7 +35,7 @@ NAMES = ("shop-0", "shop-1", "shop-2")
 
 @cache
 def compiled(folder: Path) -> Path:
-    compiler = [str(Path(java()).with_name("javac")), "-cp", f"{ensure('kafka')}/*", "-d", str(folder)]
+    compiler = [str(Path(java()).with_name("javac")), "-cp", f"{kafka_jars()}/*", "-d", str(folder)]
     subprocess.run([*compiler, str(HERE / "PlainConsumer.java")], check=True, timeout=DEADLINE_S)
     return folder
 
@@ -110,7 +110,7 @@ class ForeignGroup:
             options["partition.assignment.strategy"] = f"org.apache.kafka.clients.consumer.{name}"
         if self.client == "java":
             start = [java(), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]
-            start += [f"{compiled(self.folder.parent)}:{ensure('kafka')}/*", "PlainConsumer"]
+            start += [f"{compiled(self.folder.parent)}:{kafka_jars()}/*", "PlainConsumer"]
         elif self.client != "librdkafka":
             start = built(self.client, self.folder.parent)
         else:

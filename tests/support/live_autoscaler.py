@@ -74,15 +74,15 @@ class Autoscaler:
     def start(self) -> None:
         """Start the autoscaler, and return at once."""
         self._started_us = now_us()
-        self.process = self._run()
+        self.process = self._run("autoscaler.live")
 
     def stop_replicas(self) -> tuple[int, str]:
         """Stop the replicas of an earlier autoscaler by the command; return its exit status and output."""
-        process = self._run("--stop-replicas")
+        process = self._run("tailpack", "autoscale", "--stop-replicas")
         _, output = process.communicate(timeout=EXIT_DEADLINE_S)
         return process.returncode, output
 
-    def _run(self, *arguments: str) -> "subprocess.Popen[str]":
+    def _run(self, *command: str) -> "subprocess.Popen[str]":
         settings = {
             "BOOTSTRAP_SERVERS": self.kafka, "NAMESPACE": self.namespace, "POLICY": self.policy,
             "PAYMENT_PARTITIONS": str(self.partitions), "INITIAL_REPLICAS": str(self.initial_replicas),
@@ -92,7 +92,7 @@ class Autoscaler:
         settings["TAKEN_WITHIN_S"] = "120"  # on a busy machine a plan may take long; it is not written again for that
         environ |= {f"TAILPACK_{name}": value for name, value in settings.items()}
         return subprocess.Popen(
-            [sys.executable, "-m", "autoscaler.live", *arguments],
+            [sys.executable, "-m", *command],
             env=environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])} | self.more,
             stderr=subprocess.PIPE,
             text=True,

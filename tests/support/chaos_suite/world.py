@@ -24,7 +24,7 @@ from contracts.children import defer_stop_signals
 from contracts.connection import Connection
 from contracts.waiting import until
 from tailpack.local.broker import Broker
-from tailpack.local.jars import ensure
+from tailpack.local.jars import kafka_jars
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 
@@ -164,7 +164,7 @@ class World:
         finally:
             found = self._cluster.broker.nodes[node]
             if found.state:
-                found.launch(ensure("kafka"), found.state)
+                found.launch(kafka_jars(), found.state)
 
     @contextmanager
     def frozen(self, node: int) -> Iterator[None]:

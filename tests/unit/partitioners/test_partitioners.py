@@ -12,7 +12,7 @@ from autoscaler.jit import compiled
 from partitioners import Partitioner
 from partitioners.rules import BUSY, CG, HELPERS, IDLE, MOVE_COUNT, choose, record_signal
 from partitioners.source import RULES, Source, new_state
-from tailpack.lab.streams import array_state, play
+from tailpack.lab.queues import array_state, play
 
 EVENTS = 20_000
 PARTITIONERS = tuple(kind for kind in Partitioner if kind is not Partitioner.EXPLICIT)

@@ -14,9 +14,9 @@ from tailpack.local.jars import Jar, java
 
 @pytest.fixture
 def one_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A bundle of one jar, `thing-1.jar`, whose locked content is b"good"; returns the cache folder."""
+    """A lock file of one jar, `thing-1.jar`, whose locked content is b"good"; returns the cache folder."""
     jar = Jar("org.example", "thing", "1", sha256=hashlib.sha256(b"good").hexdigest())
-    monkeypatch.setattr(jars, "locked", lambda _: [jar])
+    monkeypatch.setattr(jars, "locked", lambda: [jar])
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "tailpack"
 
@@ -36,8 +36,8 @@ def deliver(monkeypatch: pytest.MonkeyPatch, content: bytes) -> list[Path]:
 def test_a_second_start_downloads_nothing(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = deliver(monkeypatch, b"good")
     messages: list[str] = []
-    assert jars.ensure("kafka", messages.append) == one_jar / "kafka"
-    assert jars.ensure("kafka", messages.append) == one_jar / "kafka"
+    assert jars.kafka_jars(messages.append) == one_jar / "kafka"
+    assert jars.kafka_jars(messages.append) == one_jar / "kafka"
     assert len(asked) == len(messages) == 1
     assert [path.name for path in one_jar.iterdir()] == ["kafka"], "no temporary folder, no lock file"
     assert (one_jar / "kafka").stat().st_mode & 0o777 == 0o755, "an image is built as root and run as another user"
@@ -46,21 +46,21 @@ def test_a_second_start_downloads_nothing(one_jar: Path, monkeypatch: pytest.Mon
 def test_a_jar_with_a_wrong_checksum_is_not_installed(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deliver(monkeypatch, b"tampered")
     with pytest.raises(TailpackError, match=r"thing-1\.jar: checksum"):
-        jars.ensure("kafka")
+        jars.kafka_jars()
     assert list(one_jar.iterdir()) == []
 
 
 def test_a_damaged_jar_is_downloaded_again(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = deliver(monkeypatch, b"good")
-    jars.ensure("kafka")
+    jars.kafka_jars()
     (one_jar / "kafka" / "thing-1.jar").write_bytes(b"bit rot")
-    jars.ensure("kafka")
+    jars.kafka_jars()
     assert len(asked) == 2
     assert (one_jar / "kafka" / "thing-1.jar").read_bytes() == b"good"
 
 
 def test_the_lock_file_names_each_jar_once_with_a_sha256() -> None:
-    found = jars.locked("kafka")
+    found = jars.locked()
     assert len({jar.file for jar in found}) == len(found) > 3
     assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) for jar in found)
 

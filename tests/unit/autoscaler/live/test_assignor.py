@@ -11,7 +11,7 @@ from kafka_helpers import DEADLINE_S
 from autoscaler.live.foreign import assignor
 from autoscaler.live.foreign.packed import LONGEST, join, key_of, pack, split, unpack
 from contracts.validation import InvalidSettingsError
-from tailpack.local.jars import ensure, java
+from tailpack.local.jars import java, kafka_jars
 
 SUPPORT = Path(__file__).parents[3] / "support"
 PACKED = SUPPORT / "packed_plan.txt"
@@ -25,8 +25,8 @@ def test_java_and_python_read_the_same_rack_id(tmp_path):
     }
     assert unpack(rack) == (int(number), expected)
     assert unpack(pack(int(number), expected)) == (int(number), expected)
-    jar = assignor.build(tmp_path / assignor.JAR, ensure("kafka"), java())
-    path = f"{tmp_path}:{jar}:{ensure('kafka')}/*"
+    jar = assignor.build(tmp_path / assignor.JAR, kafka_jars(), java())
+    path = f"{tmp_path}:{jar}:{kafka_jars()}/*"
     compiler = [str(Path(java()).with_name("javac")), "-cp", path, "-d", str(tmp_path)]
     subprocess.run([*compiler, str(SUPPORT / "AssignorCheck.java")], check=True, timeout=DEADLINE_S)
     check = [java(), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-cp", path, "tailpack.kafka.AssignorCheck"]
@@ -56,7 +56,7 @@ def test_a_plan_of_ten_thousand_partitions_and_a_thousand_members_fits_into_a_ra
 
 
 def test_the_jar_is_built_reproducibly_and_a_jre_alone_is_named(tmp_path):
-    first, second = (assignor.build(tmp_path / one / assignor.JAR, ensure("kafka"), java()) for one in "ab")
+    first, second = (assignor.build(tmp_path / one / assignor.JAR, kafka_jars(), java()) for one in "ab")
     assert first.read_bytes() == second.read_bytes()
     with pytest.raises(
         InvalidSettingsError, match=r"jre/javac is missing: .* install openjdk-17-jdk-headless, or build .* to"

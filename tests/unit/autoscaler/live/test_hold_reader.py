@@ -9,9 +9,10 @@ import pytest
 from unit.autoscaler.builders import Wants, seen
 
 from autoscaler.live import hold_reader
+from autoscaler.live.hold_reader import PAUSED, annotated_hold
 from autoscaler.policies.guards.holds import Held
 from contracts.connection import Connection
-from contracts.holds import PAUSED, Direction, Hold, annotated_hold, hold_key
+from contracts.holds import Direction, Hold, hold_key
 from contracts.topics import ScaledGroup
 from tailpack.cli import holds
 from tailpack.errors import TailpackError

@@ -18,10 +18,10 @@ dist: $(VENV)/.ready ## write a wheel into dist/, to be installed without a clon
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . && ls dist/*.whl
 
 test: $(VENV)/.ready check ## test the guarantees: real brokers, services, autoscaler, one report, one browser (9 minutes on 2 cores)
-	@$(PYTEST) -n 2 --dist worksteal tests/chaos tests/contract tests/integration -m "not long" --durations=15
+	@$(PYTEST) -n 2 --dist loadfile tests/chaos tests/contract tests/integration -m "not long" --durations=15
 
 test-long: $(VENV)/.ready ## run all other tests: faults, every breakdown of the report, Spark clusters, the rebalance protocol in depth
-	@$(PYTEST) -n 2 --dist worksteal tests -m long --durations=25
+	@$(PYTEST) -n 2 --dist loadfile tests -m long --durations=25
 
 test-cluster: $(VENV)/.ready ## test on a real Kubernetes (KUBECONFIG, or ../shared/tools/cluster); skipped without one
 	@$(PYTEST) tests/kubernetes --durations=15 -rs

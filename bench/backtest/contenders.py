@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from autoscaler.policies.keda_hpa import KedaHpaSettings
 from autoscaler.policies.registry import fixed_count
 from bench.backtest.current import Current
 from bench.backtest.parts import Part, replica_limit
@@ -22,6 +23,8 @@ BASE: Final = "w1"
 COUNTS: Final = (*range(1, 13), 15, 20, 25, 30, 40, 50, 75, 100)
 """Constant counts among which the cheapest one that meets the SLO is chosen."""
 SIMULATED_COUNTS: Final = 3
+MAX_INTERVAL_S: Final = 60.0
+"""Longest decision interval of a scenario, seconds."""
 EVERY: Final = 4
 """Settings are tuned on every fourth part, if there are several."""
 
@@ -122,10 +125,20 @@ class Runs:
         }
         limits = changes | dict(question.set) | contender.set
         needed = min(needed, replica_limit(limits, "max_replicas", 0) or needed)  # 0: no limit
+        if not any("failures_s" in key for key in limits):
+            changes["autoscaler.decision_interval_s"] = _interval_s(contender.policy, limits)
         needed = max(needed, replica_limit(limits, "min_replicas", 1))
         initial = {"autoscaler.initial_replicas": fixed or needed}
         settings = sorted_changes(changes | initial, question.set, contender.set)
         return Job(scenario=BASE, policy=contender.policy, changes=settings, how=part.how)
+
+
+def _interval_s(policy: str, settings: Mapping[str, Any]) -> float:
+    """Return the time between two decisions that can change anything if no replica dies, seconds; 1: all can."""
+    if policy != "keda-hpa":
+        return MAX_INTERVAL_S if fixed_count(policy) else 1.0
+    sync_s = max(1.0, settings.get("policy.sync_s", KedaHpaSettings.sync_s))
+    return float(sync_s / ceil(sync_s / MAX_INTERVAL_S))
 
 
 def failures(rows: Sequence[Sequence[Row]]) -> list[str]:

@@ -80,23 +80,41 @@ class Events(NamedTuple):
     by_partition: Floats
 
 
+@compiled
 def joined(waiting: Floats, paths: Floats) -> Events:
     """Return the waiting events with the paths that follow."""
-    past, by_slot = len(waiting), paths.sum(axis=2)
-    each = np.empty((past + paths.shape[1], paths.shape[2], len(paths)))
-    each[:past], each[past:] = waiting[:, :, None], paths.transpose(1, 2, 0)
-    return Events(each, past, np.concatenate((waiting.any(axis=1), by_slot.any(axis=0))), by_slot, paths.sum(axis=1))
+    past, (many, slots, partitions) = len(waiting), paths.shape
+    each, filled = np.empty((past + slots, partitions, many)), np.zeros(past + slots, np.bool_)
+    by_slot, by_partition = np.zeros((many, slots)), np.zeros((many, partitions))
+    for slot in range(past):
+        for partition in range(partitions):
+            each[slot, partition] = waiting[slot, partition]
+            filled[slot] |= waiting[slot, partition] != 0.0
+    for slot in range(slots):
+        for path in range(many):
+            for partition in range(partitions):
+                count = paths[path, slot, partition]
+                each[past + slot, partition, path] = count
+                by_slot[path, slot] += count
+                by_partition[path, partition] += count
+            filled[past + slot] |= by_slot[path, slot] != 0.0
+    return Events(each, past, filled, by_slot, by_partition)
 
 
 @compiled
-def late_of_plans(events: Events, plans: Ints, group: Group, grid: Grid) -> Floats:
+def replayed(waiting: Floats, paths: Floats, owners: Ints, group: Group, grid: Grid) -> Floats:
+    """Return the late events by replica, kind and path under a plan, as `late_by_replica`."""
+    return late_by_replica(joined(waiting, paths), owners, np.arange(len(owners)), group, grid)
+
+
+@compiled
+def late_of_plans(events: Events, plans: Ints, base: Floats, group: Group, grid: Grid) -> Floats:
     """Return the late events by kind, plan and path: those that no later decision can save, and all.
 
-    plans: owners by plan and partition. The first plan is computed completely. For all others, only replicas for which
-    something differs from it are computed.
+    plans: owners by plan and partition. base: `late_by_replica` of the first plan. For all others, only replicas for
+    which something differs from it are computed.
     """
     late = np.zeros((2, len(plans), events.each.shape[2]))
-    base = late_by_replica(events, plans[0], np.arange(plans.shape[1]), group, grid)
     for plan in range(len(plans)):
         owners, affected = plans[plan], np.zeros(len(group.rates), np.bool_)
         for partition in np.flatnonzero(owners != plans[0]):
@@ -109,8 +127,10 @@ def late_of_plans(events: Events, plans: Ints, group: Group, grid: Grid) -> Floa
         for replica in range(len(affected)):
             for kind in range(2):
                 for path in range(late.shape[2]):
-                    own, same = those[replica, kind, path], base[replica, kind, path]
-                    late[kind, plan, path] += own if affected[replica] else same
+                    if affected[replica]:
+                        late[kind, plan, path] += those[replica, kind, path]
+                    elif replica < len(base):
+                        late[kind, plan, path] += base[replica, kind, path]
     return late
 
 

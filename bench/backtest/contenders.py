@@ -109,7 +109,7 @@ class Runs:
                 met = share >= self._question.percentile
                 ranked.append(((not met, spent if met else -share), contender))
         if few and few < len(contenders) and all(missed for (missed, _), _ in ranked):
-            return self.cheapest(contenders, parts, 2 * few)
+            return self.cheapest(contenders, parts)
         return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
     def _job(self, contender: Contender, part: Part, spacing: Spacing) -> Job:

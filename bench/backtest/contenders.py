@@ -22,9 +22,6 @@ BASE: Final = "w1"
 """Scenario with the defaults of all settings that the user does not state. The trace replaces its load."""
 COUNTS: Final = (*range(1, 13), 15, 20, 25, 30, 40, 50, 75, 100)
 """Constant counts among which the cheapest one that meets the SLO is chosen."""
-SIMULATED_COUNTS: Final = 3
-MAX_INTERVAL_S: Final = 60.0
-"""Longest decision interval of a scenario, seconds."""
 EVERY: Final = 4
 """Settings are tuned on every fourth part, if there are several."""
 
@@ -65,7 +62,7 @@ def likely_counts(question: Question, counts: IntArray) -> list[Contender]:
             late += float(events[waiting > rate * question.latency_target_s].sum())
         if late <= allowed:
             break
-    chosen = possible[max(0, min(first - 1, len(possible) - SIMULATED_COUNTS)) :]
+    chosen = possible[max(0, min(first - 1, len(possible) - 3)) :]
     return [Contender(policy=f"static-{one}", name=f"fixed {one}") for one in chosen]
 
 
@@ -95,21 +92,15 @@ class Runs:
         spacings = self._question.spacings
         return [self._job(one, part, spacing) for one in contenders for spacing in spacings for part in parts]
 
-    def cheapest(self, contenders: Sequence[Contender], parts: Sequence[Part], few: int = 0) -> Contender | None:
-        """Return the cheapest contender that meets the SLO, else the one with the most events in time.
-
-        few: contenders that are tried first; the others only if none of them meets it. 0: all.
-        """
-        tried = contenders[:few] if few else contenders
-        rows, ranked = self.rows(tried, parts), []
-        for contender in tried:
+    def cheapest(self, contenders: Sequence[Contender], parts: Sequence[Part]) -> Contender | None:
+        """Return the cheapest contender that meets the SLO, else the one with the most events in time."""
+        rows, ranked = self.rows(contenders, parts), []
+        for contender in contenders:
             if not failures(rows[contender.label]):
                 blocks = block_table(rows[contender.label])
                 share, spent = share_in_time(blocks), float(blocks[:, 2].sum())
                 met = share >= self._question.percentile
                 ranked.append(((not met, spent if met else -share), contender))
-        if few and few < len(contenders) and all(missed for (missed, _), _ in ranked):
-            return self.cheapest(contenders, parts)
         return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
     def _job(self, contender: Contender, part: Part, spacing: Spacing) -> Job:
@@ -124,21 +115,14 @@ class Runs:
             "autoscaler.max_replicas": max(question.most, fixed),
         }
         limits = changes | dict(question.set) | contender.set
+        if not any("sync_s" in key or "failures_s" in key for key in limits):  # all other decisions change nothing
+            every_s = 60.0 if fixed else KedaHpaSettings.sync_s if contender.policy == "keda-hpa" else 1.0
+            changes["autoscaler.decision_interval_s"] = every_s
         needed = min(needed, replica_limit(limits, "max_replicas", 0) or needed)  # 0: no limit
-        if not any("failures_s" in key for key in limits):
-            changes["autoscaler.decision_interval_s"] = _interval_s(contender.policy, limits)
         needed = max(needed, replica_limit(limits, "min_replicas", 1))
         initial = {"autoscaler.initial_replicas": fixed or needed}
         settings = sorted_changes(changes | initial, question.set, contender.set)
         return Job(scenario=BASE, policy=contender.policy, changes=settings, how=part.how)
-
-
-def _interval_s(policy: str, settings: Mapping[str, Any]) -> float:
-    """Return the time between two decisions that can change anything if no replica dies, seconds; 1: all can."""
-    if policy != "keda-hpa":
-        return MAX_INTERVAL_S if fixed_count(policy) else 1.0
-    sync_s = max(1.0, settings.get("policy.sync_s", KedaHpaSettings.sync_s))
-    return float(sync_s / ceil(sync_s / MAX_INTERVAL_S))
 
 
 def failures(rows: Sequence[Sequence[Row]]) -> list[str]:

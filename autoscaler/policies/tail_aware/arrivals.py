@@ -202,11 +202,13 @@ class Ensemble:
         weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
         then = np.ascontiguousarray(_between(totals, intervals).T)  # shape (moments, intervals)
         ratios = now.sum(axis=1) / np.maximum(1.0, then)
-        # an excess over the forecast may come again, but it does not grow with the forecast
-        growth = np.full_like(then, np.inf) if history.in_bursts else now.sum(axis=1) - then
-        by_slot = history.by_slot.reshape(-1)
-        factors, scaled = _scaled(by_slot, moments, ratios, growth, whole)
-        highest = backlogs(scaled, rate, history.slot_s)
+        factors, by_slot = ratios, history.by_slot.reshape(-1)
+        if not history.in_bursts:  # an excess over the forecast may come again, but it does not grow with the forecast
+            reached, begin = np.append(0.0, by_slot.cumsum()), moments[:, None] + whole * np.arange(intervals)
+            growth, came = now.sum(axis=1) - then, np.maximum(1.0, reached[begin + whole] - reached[begin])
+            factors = np.where(ratios > 1, np.minimum(ratios, 1 + growth / came), ratios)
+        scaled = _following(by_slot[:, None], by_slot, moments, factors, np.zeros((*factors.shape, 1)), whole)
+        highest = backlogs(scaled[:, :, 0], rate, history.slot_s)
         order = np.argsort(-highest, kind="stable")
         stride = max(1, intervals * whole * partitions * len(CUTS) // MAX_CELLS)
         cuts = np.array(CUTS)[:: min(stride, len(CUTS) - 1)]  # at least one path
@@ -222,26 +224,8 @@ class Ensemble:
 
 
 @compiled
-def _scaled(by_slot: Floats, moments: Ints, ratios: Floats, growth: Floats, whole: int) -> tuple[Floats, Floats]:
-    """Return factors on the arrivals after each moment by interval, at most `ratios`, and these arrivals by slot."""
-    factors, scaled = ratios.copy(), np.empty((len(moments), ratios.shape[1] * whole))
-    for moment, first in enumerate(moments):
-        for interval in range(ratios.shape[1]):
-            begin = first + interval * whole
-            if factors[moment, interval] > 1:
-                came = max(1.0, by_slot[begin : begin + whole].sum())
-                factors[moment, interval] = min(factors[moment, interval], 1 + growth[moment, interval] / came)
-            for slot in range(whole):
-                scaled[moment, interval * whole + slot] = by_slot[begin + slot] * factors[moment, interval]
-    return factors, scaled
-
-
-@compiled
 def _following(events: Floats, by_slot: Floats, moments: Ints, factors: Floats, shift: Floats, whole: int) -> Floats:
-    """Return the events after each moment, by slot and partition: scaled, and shifted within the slots with events.
-
-    factors, shift: by moment and interval, `shift` also by partition.
-    """
+    """Return the events after each moment, with the factor and the shift (also by partition) of each interval."""
     intervals, partitions = shift.shape[1:]
     found = np.empty((len(moments), intervals * whole, partitions))
     for moment, first in enumerate(moments):

@@ -83,28 +83,19 @@ class Events(NamedTuple):
 @compiled
 def joined(waiting: Floats, paths: Floats) -> Events:
     """Return the waiting events with the paths that follow."""
-    past, (many, slots, partitions) = len(waiting), paths.shape
-    each, filled = np.empty((past + slots, partitions, many)), np.zeros(past + slots, np.bool_)
-    by_slot, by_partition = np.zeros((many, slots)), np.zeros((many, partitions))
-    for slot in range(past):
-        for partition in range(partitions):
-            each[slot, partition] = waiting[slot, partition]
-            filled[slot] |= waiting[slot, partition] != 0.0
-    for slot in range(slots):
-        for path in range(many):
+    past, (number, slots, partitions) = len(waiting), paths.shape
+    by_slot, by_partition = np.zeros((number, slots)), np.zeros((number, partitions))
+    each, filled = np.empty((past + slots, partitions, number)), np.zeros(past + slots, np.bool_)
+    for slot in range(past + slots):
+        for path in range(number):
+            here = waiting[slot] if slot < past else paths[path, slot - past]
             for partition in range(partitions):
-                count = paths[path, slot, partition]
-                each[past + slot, partition, path] = count
-                by_slot[path, slot] += count
-                by_partition[path, partition] += count
-            filled[past + slot] |= by_slot[path, slot] != 0.0
+                each[slot, partition, path] = here[partition]
+                filled[slot] |= here[partition] != 0.0
+                if slot >= past:
+                    by_slot[path, slot - past] += here[partition]
+                    by_partition[path, partition] += here[partition]
     return Events(each, past, filled, by_slot, by_partition)
-
-
-@compiled
-def replayed(waiting: Floats, paths: Floats, owners: Ints, group: Group, grid: Grid) -> Floats:
-    """Return the late events by replica, kind and path under a plan, as `late_by_replica`."""
-    return late_by_replica(joined(waiting, paths), owners, np.arange(len(owners)), group, grid)
 
 
 @compiled
@@ -127,10 +118,8 @@ def late_of_plans(events: Events, plans: Ints, base: Floats, group: Group, grid:
         for replica in range(len(affected)):
             for kind in range(2):
                 for path in range(late.shape[2]):
-                    if affected[replica]:
-                        late[kind, plan, path] += those[replica, kind, path]
-                    elif replica < len(base):
-                        late[kind, plan, path] += base[replica, kind, path]
+                    own, same = those[replica, kind, path], base[replica, kind, path]
+                    late[kind, plan, path] += own if affected[replica] else same
     return late
 
 

@@ -190,8 +190,7 @@ class Ensemble:
         """Return paths of this many intervals, the worst first: the one with the highest backlog at `rate` events/s."""
         history, series = self._history, self._history.intervals
         whole, partitions = series.shape[1:]
-        moments, sizes = history.moments(intervals), self._made.max(axis=0)
-        now = _between(self._made, intervals)
+        moments, sizes, now = history.moments(intervals), self._made.max(axis=0), _between(self._made, intervals)
         if not len(moments) or not sizes.any():
             shape = history.by_slot[-1] + 1e-9
             evenly = now[:, None] * (shape / shape.sum())[:, None]
@@ -202,12 +201,12 @@ class Ensemble:
         weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
         then = np.ascontiguousarray(_between(totals, intervals).T)  # shape (moments, intervals)
         ratios = now.sum(axis=1) / np.maximum(1.0, then)
-        factors, by_slot = ratios, history.by_slot.reshape(-1)
+        factors, by_slot = ratios, history.by_slot
         if not history.in_bursts:  # an excess over the forecast may come again, but it does not grow with the forecast
             reached, begin = np.append(0.0, by_slot.cumsum()), moments[:, None] + whole * np.arange(intervals)
             growth, came = now.sum(axis=1) - then, np.maximum(1.0, reached[begin + whole] - reached[begin])
             factors = np.where(ratios > 1, np.minimum(ratios, 1 + growth / came), ratios)
-        scaled = _following(by_slot[:, None], by_slot, moments, factors, np.zeros((*factors.shape, 1)), whole)
+        scaled = _following(by_slot.reshape(-1, 1), by_slot, moments, factors, np.zeros((*factors.shape, 1)))
         highest = backlogs(scaled[:, :, 0], rate, history.slot_s)
         order = np.argsort(-highest, kind="stable")
         stride = max(1, intervals * whole * partitions * len(CUTS) // MAX_CELLS)
@@ -217,23 +216,22 @@ class Ensemble:
         chosen = order[np.minimum(len(order) - 1, above)]
         # partitions may have other shares of the events now than they had then
         before = np.array([self._earlier[place] for place in first[chosen].tolist()]).swapaxes(0, 1)
-        shift = now - ratios[chosen][:, :, None] * _between(before, intervals).swapaxes(0, 1)
-        shift, moments = np.ascontiguousarray(shift), moments[chosen]
-        events = _following(series.reshape(-1, partitions), by_slot, moments, factors[chosen], shift, whole)
+        shift = np.ascontiguousarray(now - ratios[chosen][:, :, None] * _between(before, intervals).swapaxes(0, 1))
+        events = _following(series.reshape(-1, partitions), by_slot, moments[chosen], factors[chosen], shift)
         return Paths(events, cuts[1:] - cuts[:-1], sizes)
 
 
 @compiled
-def _following(events: Floats, by_slot: Floats, moments: Ints, factors: Floats, shift: Floats, whole: int) -> Floats:
+def _following(events: Floats, by_slot: Floats, moments: Ints, factors: Floats, shift: Floats) -> Floats:
     """Return the events after each moment, with the factor and the shift (also by partition) of each interval."""
-    intervals, partitions = shift.shape[1:]
+    (intervals, partitions), whole, totals = shift.shape[1:], by_slot.shape[1], by_slot.ravel()
     found = np.empty((len(moments), intervals * whole, partitions))
     for moment, first in enumerate(moments):
         for interval in range(intervals):
             begin = first + interval * whole
-            total = max(1e-9, by_slot[begin : begin + whole].sum())
+            total = max(1e-9, totals[begin : begin + whole].sum())
             for slot in range(whole):
-                share = by_slot[begin + slot] / total
+                share = totals[begin + slot] / total
                 for partition in range(partitions):
                     scaled = factors[moment, interval] * events[begin + slot, partition]
                     more = share * shift[moment, interval, partition]

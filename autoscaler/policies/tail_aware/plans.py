@@ -160,7 +160,8 @@ class Comparison(NamedTuple):
         owners, counts = np.ascontiguousarray(rows[:, :partitions]), rows[:, -1]
         numbers = max(group.present, int(owners.max()) + 1)  # unused new replicas would cost time
         used = group._replace(rates=group.rates[:numbers], starting_s=group.starting_s[:numbers])
-        base.extend(queues.late_by_replica(events, one, np.arange(partitions), group, now.grid) for one in owners[known:1])
+        if not known:
+            base.append(queues.late_by_replica(events, owners[0], np.arange(partitions), group, now.grid))
         lost, every = queues.late_of_plans(events, owners, base[0], used, now.grid)
         late = lost @ paths.weights + every[:, middle] - lost[:, middle]  # and what is expected later
         moves = owners != group.owners

@@ -123,7 +123,7 @@ class OffsetObserver:
         slot_us = self._interval_us / self._count
         edges_us = np.arange(max(1, round(since_us / slot_us)) + 1) * slot_us + (until_us - since_us)
         edges_us[-1] = until_us
-        return np.ceil(edges_us).astype(np.int64)
+        return np.asarray(np.ceil(edges_us), np.int64)
 
 
 class LearnedRates:

@@ -80,22 +80,12 @@ class Events(NamedTuple):
     by_partition: Floats
 
 
-@compiled
 def joined(waiting: Floats, paths: Floats) -> Events:
     """Return the waiting events with the paths that follow."""
-    past, (number, slots, partitions) = len(waiting), paths.shape
-    by_slot, by_partition = np.zeros((number, slots)), np.zeros((number, partitions))
-    each, filled = np.empty((past + slots, partitions, number)), np.zeros(past + slots, np.bool_)
-    for slot in range(past + slots):
-        for path in range(number):
-            here = waiting[slot] if slot < past else paths[path, slot - past]
-            for partition in range(partitions):
-                each[slot, partition, path] = here[partition]
-                filled[slot] |= here[partition] != 0.0
-                if slot >= past:
-                    by_slot[path, slot - past] += here[partition]
-                    by_partition[path, partition] += here[partition]
-    return Events(each, past, filled, by_slot, by_partition)
+    past, by_slot = len(waiting), paths.sum(axis=2)
+    each = np.empty((past + paths.shape[1], paths.shape[2], len(paths)))
+    each[:past], each[past:] = waiting[:, :, None], paths.transpose(1, 2, 0)
+    return Events(each, past, np.concatenate((waiting.any(axis=1), by_slot.any(axis=0))), by_slot, paths.sum(axis=1))
 
 
 @compiled

@@ -115,7 +115,8 @@ class Runs:
         }
         limits = changes | dict(question.set) | contender.set
         if not any("sync_s" in key or "failures_s" in key for key in limits):  # all other decisions change nothing
-            changes["autoscaler.decision_interval_s"] = 60.0 if fixed else 15.0 if contender.policy == "keda-hpa" else 1.0
+            every_s = 60.0 if fixed else 15.0 if contender.policy == "keda-hpa" else 1.0
+            changes["autoscaler.decision_interval_s"] = every_s
         needed = min(needed, replica_limit(limits, "max_replicas", 0) or needed)  # 0: no limit
         needed = max(needed, replica_limit(limits, "min_replicas", 1))
         initial = {"autoscaler.initial_replicas": fixed or needed}

@@ -100,9 +100,10 @@ def _digest(path: Path) -> str:
 
 def policy_version(policy: str) -> str:
     """Return a hash of the file that defines a policy; empty for a built-in policy."""
-    from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  slow to import
+    from autoscaler.policies.registry import GROUP, POLICIES, fixed_count  # noqa: PLC0415  slow to import
 
-    entry_point = None if policy in POLICIES else next(iter(entry_points(group=GROUP, name=policy)), None)
+    built_in = policy in POLICIES or fixed_count(policy)
+    entry_point = None if built_in else next(iter(entry_points(group=GROUP, name=policy)), None)
     spec = find_spec(entry_point.module) if entry_point else None
     return _digest(Path(spec.origin if spec and spec.origin else policy.rpartition(":")[0] or policy))
 

@@ -1,6 +1,5 @@
 """Simulated implementation of the ConsumerGroup port."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -58,8 +57,6 @@ class SimulatedGroup:
         self._write("start", "first plan: nothing is known yet", partitions)
         self._present: set[int] = set()
         """Numbers of the replicas at the last observation."""
-        self._replicas: tuple[Replica, ...] | None = None
-        """Cached replicas; None: they may have changed."""
         self.release()
         for failure in settings.failures:
             agenda.at(round(failure.at_s * 1e6), partial(self._fail, failure))
@@ -69,20 +66,13 @@ class SimulatedGroup:
         """µs since the start of the run."""
         return self._engine.now_us
 
-    @property
-    def replicas(self) -> tuple[Replica, ...]:
-        """Replicas that were requested and are not being removed, oldest request first."""
-        if self._replicas is None:
-            self._replicas = tuple(Replica(m.name, m.ready, self._rates.of(m)) for m in self.members.planned)
-        return self._replicas
-
     def status(self) -> GroupStatus:
         """Return the numbers that are known without reading offsets."""
-        requested = len(self.replicas)
+        planned = self.members.planned
         return GroupStatus(
-            requested_replicas=requested,
-            ready_replicas=sum(replica.ready for replica in self.replicas),
-            planned_replicas=requested,
+            requested_replicas=len(planned),
+            ready_replicas=sum(member.ready for member in planned),
+            planned_replicas=len(planned),
             epoch=self.epoch,
             service_rate=self._rates.group,
         )
@@ -90,18 +80,17 @@ class SimulatedGroup:
     def observe(self) -> GroupObservation:
         """Observe offsets and members. Raises NotReadyError at the configured share of ticks (observation_loss)."""
         offsets = self._observer.observe()
-        late = offsets.late.tolist()
+        late = dict(enumerate(offsets.late.tolist()))
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
             raise NotReadyError("offsets: the brokers did not answer")
         if not self._rates.alike:
             planned, at_s = self.members.planned, self._engine.now_us / 1e6
             committed, busy_us = self._engine.committed(), self._engine.busy_us()
             self._rates.observe(planned, self._placement.now, committed, at_s, busy_us)
-            self._replicas = None
         return GroupObservation(
             at_s=self._engine.now_us / 1e6,
             partitions=offsets.loads,
-            replicas=tuple(map(partial(self._reporting, late=late), self.members.planned, self.replicas)),
+            replicas=tuple(map(partial(self._reporting, late), self.members.planned)),
             late_of_removed_replicas=self._late_of_removed(late),
             assignment=self._placement.aim,
             service_rate=self._rates.group,
@@ -112,15 +101,15 @@ class SimulatedGroup:
             recent=offsets.recent,
         )
 
-    def _reporting(self, member: Member, replica: Replica, late: list[int]) -> Replica:
-        reported = late[member.number] if member.number < len(late) else 0
-        return replace(replica, late=reported, starting_s=member.starting_s(self._engine.now_us))
+    def _reporting(self, late: dict[int, int], member: Member) -> Replica:
+        reported, starting_s = late.get(member.number, 0), member.starting_s(self._engine.now_us)
+        return Replica(member.name, member.ready, self._rates.of(member), 0.0, reported, starting_s)
 
-    def _late_of_removed(self, late: list[int]) -> dict[str, int]:
+    def _late_of_removed(self, late: dict[int, int]) -> dict[str, int]:
         present, self._present = self._present, {m.number for m in (*self.members.planned, *self.members.leaving)}
-        reporting = present.union(number for number, count in enumerate(late) if count)
+        reporting = present.union(number for number, count in late.items() if count)
         removed = sorted(reporting.difference(member.number for member in self.members.planned))
-        return {self.members.names[number]: late[number] if number < len(late) else 0 for number in removed}
+        return {self.members.names[number]: late.get(number, 0) for number in removed}
 
     def arrivals(self) -> RecentArrivals | None:
         """Return the arrivals since the last observation; None if observations are delayed."""
@@ -160,7 +149,6 @@ class SimulatedGroup:
                 self.members.remove(member, now_us, ReplicaChange.LEFT)
             else:
                 self._agenda.at(until_us, lambda: None)  # `release` is called again at that time
-        self._replicas = None
 
     @property
     def unserved(self) -> bool:

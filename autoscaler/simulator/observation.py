@@ -121,9 +121,9 @@ class OffsetObserver:
 
     def _edges_us(self, until_us: int, since_us: int) -> Ints:
         slot_us = self._interval_us / self._count
-        first_us, count = until_us - since_us, max(1, round(since_us / slot_us))
-        inner = first_us + np.arange(1, count) * slot_us
-        return np.concatenate(([first_us], np.ceil(inner), [until_us])).astype(np.int64)
+        edges_us = np.arange(max(1, round(since_us / slot_us)) + 1) * slot_us + (until_us - since_us)
+        edges_us[-1] = until_us
+        return np.asarray(np.ceil(edges_us), np.int64)
 
 
 class LearnedRates:

@@ -219,7 +219,7 @@ class EventServer(ABC):
     def late(self) -> NDArray[np.int64]:
         """Return the number of late events of each replica until now."""
         self._collect()
-        rows = self._events.rows[self._collected_until - self._events.base : self._events.loaded - self._events.base]
+        rows = self._events.rows[self._collected_until - self._events.base : self._arrived - self._events.base]
         late = (rows["done_us"] <= self.now_us) & (rows["done_us"] - rows["intended_us"] > self._target_us)
         return self._late_with(rows["replica"][late])
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from bench.backtest.contenders import (
     EVERY,
-    SIMULATED_COUNTS,
     Question,
     Runs,
     block_table,
@@ -113,8 +112,8 @@ def backtest(
     fixed, tuned = likely_counts(question, counts), question.current.tuned()
     bound = Contender(policy=BOUND, set={"payment.runtime": "", "payment.rebalance_protocol": "incremental"})
     # while the first job compiles the policy, the others use the other cores
-    runs.compute([(own, few[:1]), ([bound], parts), (tuned, few), (fixed[:SIMULATED_COUNTS], few), (named, parts)])
-    chosen = [runs.cheapest(fixed, few, SIMULATED_COUNTS), runs.cheapest(tuned, few)]
+    runs.compute([(own, few[:1]), ([bound], parts), (tuned, few), (fixed, few), (named, parts)])
+    chosen = [runs.cheapest(fixed, few), runs.cheapest(tuned, few)]
     contenders = [named[0], *(one for one in chosen if one), *own]
     rows, lines = runs.rows(contenders, parts), []
     scale = trace.duration_s / (counted_s := sum(part.end_s - part.begin_s for part in parts))

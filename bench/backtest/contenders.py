@@ -21,7 +21,6 @@ BASE: Final = "w1"
 """Scenario with the defaults of all settings that the user does not state. The trace replaces its load."""
 COUNTS: Final = (*range(1, 13), 15, 20, 25, 30, 40, 50, 75, 100)
 """Constant counts among which the cheapest one that meets the SLO is chosen."""
-SIMULATED_COUNTS: Final = 3
 EVERY: Final = 4
 """Settings are tuned on every fourth part, if there are several."""
 
@@ -62,7 +61,7 @@ def likely_counts(question: Question, counts: IntArray) -> list[Contender]:
             late += float(events[waiting > rate * question.latency_target_s].sum())
         if late <= allowed:
             break
-    chosen = possible[max(0, min(first - 1, len(possible) - SIMULATED_COUNTS)) :]
+    chosen = possible[max(0, min(first - 1, len(possible) - 3)) :]
     return [Contender(policy=f"static-{one}", name=f"fixed {one}") for one in chosen]
 
 
@@ -92,21 +91,15 @@ class Runs:
         spacings = self._question.spacings
         return [self._job(one, part, spacing) for one in contenders for spacing in spacings for part in parts]
 
-    def cheapest(self, contenders: Sequence[Contender], parts: Sequence[Part], few: int = 0) -> Contender | None:
-        """Return the cheapest contender that meets the SLO, else the one with the most events in time.
-
-        few: contenders that are tried first; the others only if none of them meets it. 0: all.
-        """
-        tried = contenders[:few] if few else contenders
-        rows, ranked = self.rows(tried, parts), []
-        for contender in tried:
+    def cheapest(self, contenders: Sequence[Contender], parts: Sequence[Part]) -> Contender | None:
+        """Return the cheapest contender that meets the SLO, else the one with the most events in time."""
+        rows, ranked = self.rows(contenders, parts), []
+        for contender in contenders:
             if not failures(rows[contender.label]):
                 blocks = block_table(rows[contender.label])
                 share, spent = share_in_time(blocks), float(blocks[:, 2].sum())
                 met = share >= self._question.percentile
                 ranked.append(((not met, spent if met else -share), contender))
-        if few and few < len(contenders) and all(missed for (missed, _), _ in ranked):
-            return self.cheapest(contenders, parts, 2 * few)
         return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
     def _job(self, contender: Contender, part: Part, spacing: Spacing) -> Job:
@@ -121,6 +114,9 @@ class Runs:
             "autoscaler.max_replicas": max(question.most, fixed),
         }
         limits = changes | dict(question.set) | contender.set
+        if not any("sync_s" in key or "failures_s" in key for key in limits):  # all other decisions change nothing
+            every_s = 60.0 if fixed else 15.0 if contender.policy == "keda-hpa" else 1.0
+            changes["autoscaler.decision_interval_s"] = every_s
         needed = min(needed, replica_limit(limits, "max_replicas", 0) or needed)  # 0: no limit
         needed = max(needed, replica_limit(limits, "min_replicas", 1))
         initial = {"autoscaler.initial_replicas": fixed or needed}

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from autoscaler.estimation.forecasts import Forecasts
-from autoscaler.jit import Flags, Floats, Ints
+from autoscaler.jit import Flags, Floats, Ints, compiled
 from autoscaler.model import GroupObservation, RecentArrivals
 from autoscaler.policies.tail_aware.queues import Paths, backlogs
 
@@ -190,8 +190,7 @@ class Ensemble:
         """Return paths of this many intervals, the worst first: the one with the highest backlog at `rate` events/s."""
         history, series = self._history, self._history.intervals
         whole, partitions = series.shape[1:]
-        slots, moments = np.arange(intervals * whole), history.moments(intervals)
-        now, sizes = _between(self._made, intervals), self._made.max(axis=0)
+        moments, sizes, now = history.moments(intervals), self._made.max(axis=0), _between(self._made, intervals)
         if not len(moments) or not sizes.any():
             shape = history.by_slot[-1] + 1e-9
             evenly = now[:, None] * (shape / shape.sum())[:, None]
@@ -200,29 +199,44 @@ class Ensemble:
         totals = self._totals[first].T  # forecasts of the whole group: of the next and the last interval
         distance = np.log(np.maximum(1.0, totals[0]) / max(1.0, self._made[0].sum())) / SIMILAR
         weights = FADING ** (len(series) - first) * np.exp(-(distance**2)) + 1e-12
-        then = _between(totals, intervals).T  # shape (moments, intervals)
-        growth = now.sum(axis=1) - then
-        ratios = factors = now.sum(axis=1) / np.maximum(1.0, then)
-        following = history.by_slot.reshape(-1)[moments[:, None] + slots].reshape(*then.shape, whole)
+        then = np.ascontiguousarray(_between(totals, intervals).T)  # shape (moments, intervals)
+        ratios = now.sum(axis=1) / np.maximum(1.0, then)
+        factors, by_slot = ratios, history.by_slot
         if not history.in_bursts:  # an excess over the forecast may come again, but it does not grow with the forecast
-            came = np.maximum(1.0, following.sum(axis=2))
+            reached, begin = np.append(0.0, by_slot.cumsum()), moments[:, None] + whole * np.arange(intervals)
+            growth, came = now.sum(axis=1) - then, np.maximum(1.0, reached[begin + whole] - reached[begin])
             factors = np.where(ratios > 1, np.minimum(ratios, 1 + growth / came), ratios)
-        highest = backlogs((following * factors[:, :, None]).reshape(len(moments), -1), rate, history.slot_s)
+        scaled = _following(by_slot.reshape(-1, 1), by_slot, moments, factors, np.zeros((*factors.shape, 1)))
+        highest = backlogs(scaled[:, :, 0], rate, history.slot_s)
         order = np.argsort(-highest, kind="stable")
-        stride = max(1, len(slots) * partitions * len(CUTS) // MAX_CELLS)
+        stride = max(1, intervals * whole * partitions * len(CUTS) // MAX_CELLS)
         cuts = np.array(CUTS)[:: min(stride, len(CUTS) - 1)]  # at least one path
         cuts[-1] = 1.0
         above = np.searchsorted(np.cumsum(weights[order]) / weights.sum(), (cuts[1:] + cuts[:-1]) / 2)
         chosen = order[np.minimum(len(order) - 1, above)]
-        events = series.reshape(-1, partitions)[moments[chosen][:, None] + slots]
-        events = events.reshape(len(chosen), intervals, whole, partitions)
         # partitions may have other shares of the events now than they had then
         before = np.array([self._earlier[place] for place in first[chosen].tolist()]).swapaxes(0, 1)
-        shift = now - ratios[chosen][:, :, None] * _between(before, intervals).swapaxes(0, 1)
-        shape = following[chosen][..., None]
-        shape = shape / np.maximum(1e-9, shape.sum(axis=2, keepdims=True))
-        events = factors[chosen][:, :, None, None] * events + shape * shift[:, :, None, :]
-        return Paths(np.maximum(0.0, events).reshape(len(chosen), -1, partitions), cuts[1:] - cuts[:-1], sizes)
+        shift = np.ascontiguousarray(now - ratios[chosen][:, :, None] * _between(before, intervals).swapaxes(0, 1))
+        events = _following(series.reshape(-1, partitions), by_slot, moments[chosen], factors[chosen], shift)
+        return Paths(events, cuts[1:] - cuts[:-1], sizes)
+
+
+@compiled
+def _following(events: Floats, by_slot: Floats, moments: Ints, factors: Floats, shift: Floats) -> Floats:
+    """Return the events after each moment, with the factor and the shift (also by partition) of each interval."""
+    (intervals, partitions), whole, totals = shift.shape[1:], by_slot.shape[1], by_slot.ravel()
+    found = np.empty((len(moments), intervals * whole, partitions))
+    for moment, first in enumerate(moments):
+        for interval in range(intervals):
+            begin = first + interval * whole
+            total = max(1e-9, totals[begin : begin + whole].sum())
+            for slot in range(whole):
+                share = totals[begin + slot] / total
+                for partition in range(partitions):
+                    scaled = factors[moment, interval] * events[begin + slot, partition]
+                    more = share * shift[moment, interval, partition]
+                    found[moment, interval * whole + slot, partition] = max(0.0, scaled + more)
+    return found
 
 
 def _between(ends: Floats, intervals: int) -> Floats:

@@ -104,10 +104,10 @@ class Comparison(NamedTuple):
         """Return the plans that could follow, with their predictions. only: the one count to consider; 0: all."""
         now, group, sizes, partitions = self.now, self.now.group, self.now.paths.sizes, len(self.now.group.owners)
         events, in_use = queues.joined(now.waiting, now.paths.events), np.arange(len(group.rates)) < group.present
-        rows, done = np.concatenate((group.owners, in_use, [group.present]))[None], list[Candidate]()
-        loads, expected = sizes[None] + 1e-6, float(now.waiting.sum() + now.paths.events[now.paths.middle].sum())
+        rows, loads = np.concatenate((group.owners, in_use, [group.present]))[None], sizes[None] + 1e-6
+        done, base = list[Candidate](), list[Floats]()
         if group.present and (group.owners >= 0).all():
-            done = self._predicted(events, rows, expected)
+            done = self._predicted(events, rows, base)
             if done[0].late_cost > self.options.change_price_s:
                 loads = np.stack((sizes, sizes + now.waiting.sum(axis=0))) + 1e-6
         pinned = np.asarray(np.where(group.in_handover_s > 0, PINNED, 0.0), np.float64)
@@ -118,7 +118,7 @@ class Comparison(NamedTuple):
             if len(counts) > most:
                 counts = sorted({counts[place * (len(counts) - 1) // (most - 1)] for place in range(most)})
             rows = add_plans(rows, loads, pinned, np.array(counts), group.owners, group.rates, group.present)
-            done += self._predicted(events, rows, expected, len(done))
+            done += self._predicted(events, rows, base, len(done))
             best = min(done, key=lambda one: one.cost)
             # partitions cannot be shared: more replicas may be needed than for one queue
             limit = 0 if only else min(partitions, best.replicas + int(best.late_cost / now.paid_s))
@@ -151,8 +151,8 @@ class Comparison(NamedTuple):
             text += f"; out of reach: needs {need} replicas {number(start_s)} s earlier" if need > present else ""
         return text
 
-    def _predicted(self, events: queues.Events, rows: Ints, expected: float, known: int = 0) -> list[Candidate]:
-        """Return predictions of all plans but the first `known`. rows: as in `add_plans`. expected: all events."""
+    def _predicted(self, events: queues.Events, rows: Ints, base: list[Floats], known: int = 0) -> list[Candidate]:
+        """Return predictions of all plans but the first `known`. rows: as in `add_plans`. base: filled at first."""
         now, options, group, paths = self.now, self.options, self.now.group, self.now.paths
         first, middle, partitions = min(known, 1), paths.middle, len(group.owners)
         # the queue model compares all others to the first one
@@ -160,13 +160,15 @@ class Comparison(NamedTuple):
         owners, counts = np.ascontiguousarray(rows[:, :partitions]), rows[:, -1]
         numbers = max(group.present, int(owners.max()) + 1)  # unused new replicas would cost time
         used = group._replace(rates=group.rates[:numbers], starting_s=group.starting_s[:numbers])
-        lost, every = queues.late_of_plans(events, owners, used, now.grid)
+        if not known:
+            base.append(queues.late_by_replica(events, owners[0], np.arange(partitions), group, now.grid))
+        lost, every = queues.late_of_plans(events, owners, base[0], used, now.grid)
         late = lost @ paths.weights + every[:, middle] - lost[:, middle]  # and what is expected later
         moves = owners != group.owners
         in_use, moved = rows[:, partitions:-1], moves.sum(axis=1)
         starts = in_use[:, group.present :].sum(axis=1)
         late_cost = options.price / (group.rates[-1] * self.allowance.share) * late * self.allowance.factor(late)
-        in_sla = 1 - late / max(1.0, expected)
+        in_sla = 1 - late / max(1.0, float(now.waiting.sum() + paths.events[middle].sum()))
         total = counts * now.paid_s + starts * options.start_price_s + late_cost
         total += options.move_price_s * moved + options.change_price_s * ((moved > 0) | (counts != group.present))
         if group.in_handover_s.any():

@@ -69,8 +69,9 @@ class TailAware:
         if not (least <= slots <= len(self._history.last) - least and known):
             return False
         excess = self._excess(np.asarray(arrived.counts, np.float64), now)
-        path = now.paths.events[now.paths.middle] + excess if excess.any() else excess[: len(self._history.last)]
-        paths = np.stack((path, np.zeros_like(path)))
+        paths = np.zeros((2, *(excess if len(excess) else self._history.last).shape))
+        if len(excess):
+            paths[0] = now.paths.events[now.paths.middle] + excess
         paths[0, :slots] = arrived.counts
         late = now.replayed(chosen.owners, paths)[:, 1].T.copy().sum(axis=1)
         self._urgent = bool(late[0] - late[1] > chosen.late + 1.0)
@@ -116,18 +117,18 @@ class TailAware:
         assert self._before is not None, "urgent() refuses it before the first tick"
         then, begun = self._before[0].now, self._history.begun
         excess = self._excess(begun, then)
-        events = np.roll(then.paths.events + excess, -len(begun), axis=1)
+        events = np.roll(then.paths.events + excess if len(excess) else then.paths.events, -len(begun), axis=1)
         sizes = then.paths.sizes + excess[: len(self._history.last)].sum(axis=0)
         group, waiting = self._group(observation)
         return then._replace(group=group, waiting=waiting, paths=then.paths._replace(events=events, sizes=sizes))
 
     def _excess(self, begun: Floats, then: plans.Situation) -> Floats:
-        """Return the events beyond each path until the next tick, if a stream has grown more than chance explains."""
-        excess, whole, came = then.paths.events[then.paths.middle].copy(), len(self._history.last), float(begun.sum())
-        excess[whole:] = 0.0
-        expected = float(excess.sum()) * len(begun) / whole
+        """Return the events beyond each path until the next tick, or none unless a stream grew more than by chance."""
+        path, whole, came = then.paths.events[then.paths.middle], len(self._history.last), float(begun.sum())
+        expected = float(path[:whole].sum()) * len(begun) / whole
         grown = came - 2 * came**0.5 > expected > 0 and begun.sum(axis=1).max() <= 0.6 * came
-        return np.asarray((came / expected - 1 if grown and not self._history.in_bursts else 0.0) * excess)
+        more = came / expected - 1 if grown and not self._history.in_bursts else 0.0
+        return np.concatenate((more * path[:whole], 0.0 * path[whole:])) if more else path[:0]
 
     def _group(self, observation: GroupObservation) -> tuple[Group, Floats]:
         """Return the group with numbered replicas, new ones included, and the waiting events."""

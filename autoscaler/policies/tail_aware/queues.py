@@ -89,14 +89,13 @@ def joined(waiting: Floats, paths: Floats) -> Events:
 
 
 @compiled
-def late_of_plans(events: Events, plans: Ints, group: Group, grid: Grid) -> Floats:
+def late_of_plans(events: Events, plans: Ints, base: Floats, group: Group, grid: Grid) -> Floats:
     """Return the late events by kind, plan and path: those that no later decision can save, and all.
 
-    plans: owners by plan and partition. The first plan is computed completely. For all others, only replicas for which
-    something differs from it are computed.
+    plans: owners by plan and partition. base: `late_by_replica` of the first plan. For all others, only replicas for
+    which something differs from it are computed.
     """
     late = np.zeros((2, len(plans), events.each.shape[2]))
-    base = late_by_replica(events, plans[0], np.arange(plans.shape[1]), group, grid)
     for plan in range(len(plans)):
         owners, affected = plans[plan], np.zeros(len(group.rates), np.bool_)
         for partition in np.flatnonzero(owners != plans[0]):

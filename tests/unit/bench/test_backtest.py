@@ -199,6 +199,19 @@ def test_a_scaler_of_today_starts_within_its_own_limits(tmp_path: Path) -> None:
         assert job.read_scenario().autoscaler.initial_replicas == count
 
 
+@pytest.mark.parametrize("text", ["keda lagThreshold=20", "keda lagThreshold=20 max=3", "static 2"])
+def test_decisions_that_are_left_out_would_change_nothing(text: str, tmp_path: Path) -> None:
+    rates = 60 + 150 * (np.arange(180) % 90 < 30)
+    rows = [f"{second},{rate},{rate},{rate},{rate // 2}" for second, rate in enumerate(rates)]
+    (path := tmp_path / "trace.csv").write_text("\n".join(["second,p0,p1,p2,p3", *rows]) + "\n")
+    runs = Runs(question(path), [part := Part(path, 0, 180, 0, 3)], read_trace(path).counts, lambda _: {})
+    jobs = [runs._job(read_current(text + more).contender, part, Spacing.SMOOTH) for more in ("", " interval=1s")]
+    seldom, often = ({**run_part(job), "every_s": job.read_scenario().autoscaler.decision_interval_s} for job in jobs)
+    assert seldom.pop("every_s") >= 15 * often.pop("every_s")
+    assert seldom == often
+    assert sum(seldom["late"])
+
+
 @pytest.mark.parametrize(
     ("text", "policy", "settings"),
     [

@@ -102,15 +102,10 @@ class TailAware:
             allowance = self._budget.allowance
             keep_s = start_s * options.price / allowance.share * float(allowance.factor(0.0))
             least = self._peaks.least(starting + 1, min(options.keep_s, keep_s))
-        return plans.Situation(
-            group=group,
-            waiting=waiting,
-            paths=self._ensemble.paths(horizon, float(group.rates[: group.present].sum()) or rate),
-            grid=Grid(slot_s, history.begin_s, target_s, interval_s + pause_s + start_s + 0.5 * target_s, start_s > 0),
-            paid_s=near * interval_s,
-            interval_s=interval_s,
-            least=least,
-        )
+        paths = self._ensemble.paths(horizon, float(group.rates[: group.present].sum()) or rate)
+        saved_s = interval_s + pause_s + start_s + 0.5 * target_s
+        grid = Grid(slot_s, history.begin_s, target_s, saved_s, extrapolate=start_s > 0)
+        return plans.Situation(group, waiting, paths, grid, near * interval_s, interval_s, least)
 
     def _meanwhile(self, observation: GroupObservation) -> plans.Situation:
         """Return the situation between two ticks: that of the last tick, with the arrivals since then."""

@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import chain
 from typing import Any, Final
 
@@ -206,9 +206,9 @@ class OffsetReader:
             return request(places, timeout=max(MIN_WAIT_S, give_up_s - self._clock()))
 
         try:
-            with ThreadPoolExecutor(CONCURRENT_REQUESTS) as threads:  # its end waits for all requests
-                each = threads.map if len(numbers) > PARTITIONS_PER_REQUEST else map
-                for answer in chain.from_iterable(each(ask, range(0, len(numbers), PARTITIONS_PER_REQUEST))):
+            firsts = range(0, len(numbers), PARTITIONS_PER_REQUEST)
+            with ThreadPoolExecutor(CONCURRENT_REQUESTS) if len(firsts) > 1 else nullcontext() as threads:
+                for answer in chain.from_iterable((threads.map if threads else map)(ask, firsts)):
                     number, error = answer.partition, answer.error
                     unknown = error and f"{what} offset of {self._topic}/{number}: {error.str()}"
                     found[number] = unknown or answer.offset

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from autoscaler.policies.keda_hpa import KedaHpaSettings
 from autoscaler.policies.registry import fixed_count
 from bench.backtest.current import Current
 from bench.backtest.parts import Part, replica_limit
@@ -21,6 +22,8 @@ BASE: Final = "w1"
 """Scenario with the defaults of all settings that the user does not state. The trace replaces its load."""
 COUNTS: Final = (*range(1, 13), 15, 20, 25, 30, 40, 50, 75, 100)
 """Constant counts among which the cheapest one that meets the SLO is chosen."""
+TIMED: Final = ("sync_s", "failures_s", "stabilisation", "cool_down")
+"""Parts of the names of settings by which a decision depends on when others were made."""
 EVERY: Final = 4
 """Settings are tuned on every fourth part, if there are several."""
 
@@ -114,8 +117,8 @@ class Runs:
             "autoscaler.max_replicas": max(question.most, fixed),
         }
         limits = changes | dict(question.set) | contender.set
-        if not any("sync_s" in key or "failures_s" in key for key in limits):  # all other decisions change nothing
-            every_s = 60.0 if fixed else 15.0 if contender.policy == "keda-hpa" else 1.0
+        if not any(word in key for key in limits for word in TIMED):  # all other decisions change nothing
+            every_s = 60.0 if fixed else KedaHpaSettings.sync_s if contender.policy == "keda-hpa" else 1.0
             changes["autoscaler.decision_interval_s"] = every_s
         needed = min(needed, replica_limit(limits, "max_replicas", 0) or needed)  # 0: no limit
         needed = max(needed, replica_limit(limits, "min_replicas", 1))

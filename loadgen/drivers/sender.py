@@ -1,6 +1,6 @@
 """Sends events to Kafka by a librdkafka producer. Events wait while a broker is down; confirmed events are counted.
 
-A call that waits in librdkafka's C code would block all greenlets. So no call waits there during a run.
+A call that waits in librdkafka's C code would block all greenlets. So after `connect`, no call waits.
 """
 
 import time
